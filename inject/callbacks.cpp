@@ -1,0 +1,149 @@
+#include "inject/callbacks.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "inject/graph_callbacks.h"
+#include "inject/log.h"
+#include "inject/recorder.h"
+
+namespace lamina {
+
+using namespace format;
+
+namespace {
+
+// What a driver call means, by callback id. Filled once, before the callbacks are enabled.
+enum class CallKind : uint8_t { kIgnored, kKernel, kMemcpy, kMemset, kGraphLaunch, kGraphCall, kProfilerStart, kProfilerStop };
+
+constexpr uint32_t kMaxDriverCallbacks = 4096;
+CallKind call_kinds[kMaxDriverCallbacks];
+GraphCall graph_calls[kMaxDriverCallbacks];
+
+struct NameRule {
+  std::string_view prefix;
+  CallKind kind;
+};
+// The first that matches counts.
+constexpr NameRule kNameRules[] = {
+    {"cuLaunchHostFunc", CallKind::kIgnored},
+    {"cuLaunch", CallKind::kKernel},
+    {"cuGraphLaunch", CallKind::kGraphLaunch},
+    {"cuMemcpy", CallKind::kMemcpy},
+    {"cuMemset", CallKind::kMemset},
+    {"cuProfilerStart", CallKind::kProfilerStart},
+    {"cuProfilerStop", CallKind::kProfilerStop},
+};
+
+CallKind kind_of(std::string_view name) {
+  for (const NameRule& rule : kNameRules) {
+    if (name.starts_with(rule.prefix)) return rule.kind;
+  }
+  return graph_call(name) != GraphCall::kNone ? CallKind::kGraphCall : CallKind::kIgnored;
+}
+
+LaunchKind launch_kind(CallKind kind) {
+  switch (kind) {
+    case CallKind::kMemcpy: return LaunchKind::kMemcpy;
+    case CallKind::kMemset: return LaunchKind::kMemset;
+    case CallKind::kGraphLaunch: return LaunchKind::kGraph;
+    default: return LaunchKind::kKernel;
+  }
+}
+
+// cuGraphLaunch and its _ptsz variant: the first parameter is the executable graph.
+uint32_t launched_graph(Recorder& recorder, const CUpti_CallbackData& call) {
+  uint32_t id = 0;
+  if (!recorder.cupti.graph_exec_id || !call.functionParams) return 0;
+  auto exec = *static_cast<const CUgraphExec*>(call.functionParams);
+  if (recorder.cupti.graph_exec_id(exec, &id) != CUPTI_SUCCESS) return 0;
+  return id;
+}
+
+bool failed(const CUpti_CallbackData& call) {
+  return call.functionReturnValue && *static_cast<const CUresult*>(call.functionReturnValue) != CUDA_SUCCESS;
+}
+
+// Written when the call returns: by then it is known whether it failed or was captured.
+void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpti_CallbackData& call) {
+  LaunchRecord record{{}, log.current_context(), 0};
+  auto flags = static_cast<uint8_t>(launch_kind(kind));
+  if (kind == CallKind::kGraphLaunch) record.graph_exec = launched_graph(recorder, call);
+  if (log.call.captured) flags |= kLaunchCaptured;
+  if (failed(call)) flags |= kLaunchFailed;
+  if (!log.call.collected) flags |= kLaunchNotCollected;
+  log.sync_step();
+  log.append(RecordKind::kLaunch, flags, call.correlationId, record);
+}
+
+void on_driver_call(Recorder& recorder, CUpti_CallbackId id, const CUpti_CallbackData& call) {
+  CallKind kind = id < kMaxDriverCallbacks ? call_kinds[id] : CallKind::kIgnored;
+  bool enter = call.callbackSite == CUPTI_API_ENTER;
+  if (kind == CallKind::kProfilerStart || kind == CallKind::kProfilerStop) [[unlikely]] {
+    if (kind == CallKind::kProfilerStart && !enter) recorder.collector.profiler_start();
+    if (kind == CallKind::kProfilerStop && enter) recorder.collector.profiler_stop();
+    return;
+  }
+  ThreadLog* log = recorder.thread_log();
+  if (!log || kind == CallKind::kIgnored) return;
+  if (kind == CallKind::kGraphCall) {
+    if (!enter && !failed(call)) on_graph_call(recorder, *log, graph_calls[id], call);
+  } else if (enter) {
+    log->call = {call.symbolName, false, recorder.collector.recording()};
+  } else {
+    record_launch(recorder, *log, kind, call);
+    log->call = {};
+  }
+}
+
+void on_resource(Recorder& recorder, CUpti_CallbackId id, const CUpti_ResourceData& resource) {
+  if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) return recorder.activity.forget_names();
+  auto* graph = static_cast<const CUpti_GraphData*>(resource.resourceDescriptor);
+  ThreadLog* log = recorder.thread_log();
+  if (graph && log) on_graph_event(recorder, *log, id, *graph);
+}
+
+}  // namespace
+
+void enable_callbacks(Cupti& cupti) {
+  for (CUpti_CallbackId id = 1; id < kMaxDriverCallbacks; ++id) {
+    const char* name = nullptr;
+    if (cupti.callback_name(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS || !name) continue;
+    call_kinds[id] = kind_of(name);
+    graph_calls[id] = graph_call(name);
+    if (call_kinds[id] != CallKind::kIgnored) cupti.enable_callback(CUPTI_CB_DOMAIN_DRIVER_API, id);
+  }
+  cupti.enable_callback(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+  enable_graph_callbacks(cupti);
+}
+
+void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+  Recorder& recorder = Recorder::instance();
+  if (recorder.off()) return;
+  try {
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
+      on_driver_call(recorder, id, *static_cast<const CUpti_CallbackData*>(data));
+    } else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
+      on_resource(recorder, id, *static_cast<const CUpti_ResourceData*>(data));
+    }
+  } catch (...) {
+    log_line("out of memory: an event was lost");
+  }
+}
+
+void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *buffer = Recorder::instance().activity.request();
+  *size = *buffer ? ActivityDecoder::kBufferBytes : 0;
+  *max_records = 0;
+}
+
+void CUPTIAPI on_buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
+  Recorder& recorder = Recorder::instance();
+  try {
+    recorder.activity.completed(recorder.cupti, context, stream, buffer, valid_bytes);
+  } catch (...) {
+    log_line("out of memory: a buffer of kernel records was lost");
+  }
+}
+
+}  // namespace lamina

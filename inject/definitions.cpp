@@ -1,0 +1,133 @@
+#include "inject/definitions.h"
+
+#include <cstring>
+
+#include "inject/clock.h"
+#include "inject/phases.h"
+
+namespace lamina {
+
+using namespace format;
+
+namespace {
+
+constexpr std::string_view kModuleMarker = "{'Module':";  // of vLLM, SGLang and TensorRT-LLM: an instance path
+
+constexpr uint32_t kFirstContext = kOtherContext + 1;
+
+}  // namespace
+
+// Appends the record, `text` behind it and zeroes up to a whole unit. The caller holds the mutex.
+template <typename Record>
+void Definitions::append(RecordKind kind, uint32_t id, Record record, uint8_t flags, std::string_view text) {
+  size_t size = (sizeof(Record) + text.size() + 7) / 8 * 8;
+  record.header = {kind, flags, static_cast<uint16_t>(size / 8), id};
+  size_t at = pending_.size();
+  pending_.resize(at + size);
+  memcpy(pending_.data() + at, &record, sizeof(record));
+  memcpy(pending_.data() + at + sizeof(record), text.data(), text.size());
+}
+
+const StringEntry* Definitions::string(std::string_view text, uint32_t domain) {
+  bool cut = text.size() > kMaxStringBytes;
+  if (cut) text = text.substr(0, kMaxStringBytes);
+  std::lock_guard lock(mutex_);
+  if (auto found = string_ids_.find({text, domain}); found != string_ids_.end()) return found->second;
+  if (strings_.size() >= kMaxStrings) {
+    if (lost_strings_++ == 0) new_string("(other)", 0, false);
+    return &strings_.back();
+  }
+  return new_string(text, domain, cut);
+}
+
+const StringEntry* Definitions::new_string(std::string_view text, uint32_t domain, bool cut) {
+  StringEntry& entry = strings_.emplace_back();
+  entry.id = static_cast<uint32_t>(strings_.size());
+  entry.domain = domain;
+  entry.text = text;
+  string_ids_.emplace(Key{entry.text, domain}, &entry);
+  append(RecordKind::kString, entry.id, StringRecord{{}, static_cast<uint32_t>(text.size()), domain},
+         cut ? kStringCut : 0, text);
+  classify(entry);
+  return &entry;
+}
+
+void Definitions::classify(StringEntry& entry) {
+  std::string_view text = entry.text;
+  entry.unique = text.starts_with(kModuleMarker);
+  if (auto phase = phase_of(text, phase_patterns_)) {
+    entry.unique = true;
+    auto known = string_ids_.find({*phase, 0});
+    entry.phase = known != string_ids_.end() ? known->second->id : new_string(*phase, 0, false)->id;
+  }
+}
+
+std::string Definitions::text(uint32_t id) {
+  std::lock_guard lock(mutex_);
+  return strings_[id - 1].text;
+}
+
+uint32_t Definitions::context(uint32_t parent, const StringEntry& name) {
+  if (parent == kOtherContext) return kOtherContext;
+  std::lock_guard lock(mutex_);
+  uint64_t key = static_cast<uint64_t>(parent) << 32 | name.id;
+  if (auto found = context_ids_.find(key); found != context_ids_.end()) return found->second;
+  if (context_ids_.size() >= kMaxContexts) {
+    ++lost_contexts_;
+    return kOtherContext;
+  }
+  uint32_t id = kFirstContext + static_cast<uint32_t>(context_ids_.size());
+  context_ids_.emplace(key, id);
+  auto kind = name.phase != 0 ? ContextKind::kPhase : ContextKind::kRange;
+  append(RecordKind::kContext, id, ContextRecord{{}, parent, name.id}, static_cast<uint8_t>(kind));
+  return id;
+}
+
+void Definitions::add_step(uint32_t step, uint32_t phase, uint64_t time, bool collected) {
+  std::lock_guard lock(mutex_);
+  append(RecordKind::kStep, step, StepRecord{{}, phase, 0, time}, collected ? 0 : kStepNotCollected);
+}
+
+void Definitions::end_step(uint32_t step, uint64_t time) {
+  std::lock_guard lock(mutex_);
+  append(RecordKind::kStepEnd, step, StepEndRecord{{}, time});
+}
+
+void Definitions::add_property(std::string_view key, std::string_view value) {
+  std::string text(key);
+  text.push_back('\0');
+  text.append(value.substr(0, kMaxStringBytes));
+  std::lock_guard lock(mutex_);
+  append(RecordKind::kProperty, 0,
+         PropertyRecord{{}, static_cast<uint32_t>(text.size()), static_cast<uint32_t>(key.size())}, 0, text);
+}
+
+void Definitions::add_thread(uint32_t number, uint32_t tid, std::string_view name) {
+  uint32_t name_id = string(name)->id;
+  std::lock_guard lock(mutex_);
+  append(RecordKind::kThreadName, number, ThreadNameRecord{{}, tid, name_id});
+}
+
+void Definitions::add_clock_pair() {
+  ClockPairRecord record{{}, host_now(), realtime_now()};
+  std::lock_guard lock(mutex_);
+  append(RecordKind::kClockPair, 0, record);
+}
+
+void Definitions::add_loss(LossKind kind, uint64_t count) {
+  if (count == 0) return;
+  std::lock_guard lock(mutex_);
+  append(RecordKind::kLoss, static_cast<uint32_t>(kind), LossRecord{{}, count});
+}
+
+void Definitions::drain(std::vector<char>& out) {
+  std::lock_guard lock(mutex_);
+  if (lost_contexts_ > 0) append(RecordKind::kLoss, static_cast<uint32_t>(LossKind::kContexts), LossRecord{{}, lost_contexts_});
+  if (lost_strings_ > 1) append(RecordKind::kLoss, static_cast<uint32_t>(LossKind::kStrings), LossRecord{{}, lost_strings_ - 1});
+  lost_contexts_ = 0;
+  if (lost_strings_ > 1) lost_strings_ = 1;
+  out.clear();
+  out.swap(pending_);
+}
+
+}  // namespace lamina

@@ -1,0 +1,83 @@
+// Interned strings and contexts, and everything else that is defined once for the process: one pending buffer of
+// definition records that the writer drains before it writes what refers to them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "inject/options.h"
+#include "inject/record.h"
+
+namespace lamina {
+
+// What a message means to the recorder, found once when it is interned.
+struct StringEntry {
+  uint32_t id = 0;
+  uint32_t domain = 0;    // string id of the domain's name
+  uint32_t phase = 0;     // string id of the phase that it opens; 0: none
+  bool unique = false;    // can be open only once on a thread (a phase, a module's instance path)
+  std::string text;
+};
+
+class Definitions {
+ public:
+  // Limits hold memory flat in a program that makes up new names for ever; what is past them is counted.
+  static constexpr size_t kMaxStrings = 1u << 20;
+  static constexpr size_t kMaxContexts = 1u << 20;
+
+  explicit Definitions(const std::vector<PhasePattern>& phase_patterns) : phase_patterns_(phase_patterns) {}
+
+  // The entry of a text in a domain (0: default); the same pointer for the same text, valid for ever. Text beyond
+  // kMaxStringBytes is cut. Past kMaxStrings a new text is "(other)".
+  const StringEntry* string(std::string_view text, uint32_t domain = 0);
+
+  std::string text(uint32_t id);
+
+  // The context of a range with this name below `parent`; kOtherContext past kMaxContexts.
+  uint32_t context(uint32_t parent, const StringEntry& name);
+
+  void add_step(uint32_t step, uint32_t phase, uint64_t time, bool collected);
+  void end_step(uint32_t step, uint64_t time);
+  void add_property(std::string_view key, std::string_view value);
+  void add_thread(uint32_t number, uint32_t tid, std::string_view name);
+  void add_clock_pair();
+  void add_loss(format::LossKind kind, uint64_t count);
+
+  // Moves the pending records into `out`, which is cleared first.
+  void drain(std::vector<char>& out);
+
+  // Around fork(), so that no child inherits it locked.
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  struct Key {
+    std::string_view text;
+    uint32_t domain;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const { return std::hash<std::string_view>()(key.text) * 31 + key.domain; }
+  };
+
+  const StringEntry* new_string(std::string_view text, uint32_t domain, bool cut);
+  void classify(StringEntry& entry);
+  template <typename Record>
+  void append(format::RecordKind kind, uint32_t id, Record record, uint8_t flags = 0, std::string_view text = {});
+
+  std::mutex mutex_;
+  const std::vector<PhasePattern>& phase_patterns_;
+  std::deque<StringEntry> strings_;
+  std::unordered_map<Key, const StringEntry*, KeyHash> string_ids_;
+  std::unordered_map<uint64_t, uint32_t> context_ids_;  // parent << 32 | name
+  uint64_t lost_strings_ = 0;
+  uint64_t lost_contexts_ = 0;
+  std::vector<char> pending_;
+};
+
+}  // namespace lamina

@@ -1,0 +1,112 @@
+#include "inject/phases.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "inject/clock.h"
+#include "inject/definitions.h"
+#include "inject/record.h"
+
+namespace lamina {
+namespace {
+
+// The number behind `label` in `text`, if both are there.
+std::optional<uint64_t> number_after(std::string_view text, std::string_view label) {
+  size_t at = text.find(label);
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* begin = text.data() + at + label.size();
+  uint64_t value = 0;
+  auto result = std::from_chars(begin, text.data() + text.size(), value);
+  if (result.ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::optional<uint64_t> number_before(std::string_view text, std::string_view label) {
+  size_t at = text.find(label);
+  if (at == std::string_view::npos) return std::nullopt;
+  size_t begin = at;
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  uint64_t value = 0;
+  auto result = std::from_chars(text.data() + begin, text.data() + at, value);
+  if (result.ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+// execute_context_4(2048)_generation_0(0) of vLLM, with a word of details between in its longer form.
+std::optional<uint64_t> vllm_context_requests(std::string_view message) {
+  if (!message.starts_with("execute_")) return std::nullopt;
+  if (message.find("_generation_") == std::string_view::npos) return std::nullopt;
+  return number_after(message, "context_");
+}
+
+// [Executor] _forward_step 47: 0 ctx reqs, 32 gen reqs of TensorRT-LLM.
+std::optional<uint64_t> tensorrt_context_requests(std::string_view message) {
+  if (!message.starts_with("[Executor] _forward_step")) return std::nullopt;
+  return number_before(message, " ctx reqs");
+}
+
+}  // namespace
+
+std::optional<std::string> phase_of(std::string_view message, const std::vector<PhasePattern>& patterns) {
+  constexpr std::string_view kPrefix = "phase:";
+  if (message.starts_with(kPrefix) && message.size() > kPrefix.size()) return std::string(message.substr(kPrefix.size()));
+  std::string text(message);
+  for (const PhasePattern& pattern : patterns) {
+    if (fnmatch(pattern.glob.c_str(), text.c_str(), 0) == 0) return pattern.name;
+  }
+  auto context_requests = vllm_context_requests(message);
+  if (!context_requests) context_requests = tensorrt_context_requests(message);
+  if (context_requests) return *context_requests > 0 ? "prefill" : "decode";
+  return std::nullopt;
+}
+
+uint32_t Steps::begin_step(uint32_t phase, bool collected, Definitions& definitions) {
+  uint32_t step = next_step_++;
+  definitions.add_step(step, phase, host_now(), collected);
+  return step;
+}
+
+uint32_t Steps::open_range(uint32_t phase, bool collected, Definitions& definitions) {
+  std::lock_guard lock(mutex_);
+  uint32_t step = begin_step(phase, collected, definitions);
+  open_ranges_.push_back(step);
+  refresh_current();
+  return step;
+}
+
+void Steps::close_range(uint32_t step, Definitions& definitions) {
+  std::lock_guard lock(mutex_);
+  open_ranges_.erase(std::remove(open_ranges_.begin(), open_ranges_.end(), step), open_ranges_.end());
+  definitions.end_step(step, host_now());
+  refresh_current();
+}
+
+uint32_t Steps::open_mark(uint32_t phase, bool collected, Definitions& definitions, uint32_t* ended) {
+  std::lock_guard lock(mutex_);
+  *ended = mark_step_;
+  if (mark_step_ != 0) definitions.end_step(mark_step_, host_now());
+  mark_step_ = begin_step(phase, collected, definitions);
+  refresh_current();
+  return mark_step_;
+}
+
+uint64_t Steps::count_opening(uint32_t phase) {
+  std::lock_guard lock(mutex_);
+  return openings_[phase]++;
+}
+
+void Steps::refresh_current() {
+  uint32_t step = next_step_ == format::kFirstStep ? format::kStartupStep : format::kNoStep;
+  if (mark_step_ != 0) step = mark_step_;
+  if (!open_ranges_.empty()) step = open_ranges_.back();
+  current_.store(step, std::memory_order_relaxed);
+}
+
+void Steps::forget_open() {
+  open_ranges_.clear();
+  refresh_current();
+}
+
+}  // namespace lamina

@@ -1,0 +1,260 @@
+#include "inject/recorder.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+
+#include "inject/callbacks.h"
+#include "inject/log.h"
+#include "inject/process_info.h"
+
+namespace lamina {
+
+using namespace format;
+
+namespace {
+
+// A killed program loses at most what this leaves unwritten, and the buffers CUPTI still holds.
+constexpr auto kRoundInterval = std::chrono::milliseconds(250);
+constexpr int kRoundsPerFlush = 2;
+constexpr int kRoundsPerClockPair = 40;
+
+constexpr uint32_t kFlushForced = 1;  // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
+
+std::string default_folder() {
+  char date[32];
+  time_t now = time(nullptr);
+  tm local;
+  localtime_r(&now, &local);
+  strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &local);
+  return "lamina-" + program_name() + "-" + date + "-" + std::to_string(getpid());
+}
+
+std::string absolute(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char* folder = getcwd(nullptr, 0);
+  std::string result = folder ? std::string(folder) + "/" + path : path;
+  free(folder);
+  return result;
+}
+
+void on_thread_end(void* log) { static_cast<ThreadLog*>(log)->exited.store(true, std::memory_order_release); }
+
+}  // namespace
+
+thread_local ThreadLog* Recorder::current_log = nullptr;
+
+// Never destroyed: threads and exit handlers of the program may call in at any time.
+Recorder& Recorder::instance() {
+  static Recorder& recorder = *new Recorder;
+  return recorder;
+}
+
+Recorder::Recorder() {
+  pthread_key_create(&thread_end_key_, [](void* log) {
+    current_log = nullptr;
+    on_thread_end(log);
+  });
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+ThreadLog* Recorder::new_thread_log() {
+  State state = state_.load(std::memory_order_acquire);
+  if (state == State::kOff) return nullptr;
+  auto* log = new (std::nothrow) ThreadLog(threads_.fetch_add(1), static_cast<uint32_t>(syscall(SYS_gettid)), pool_, steps);
+  if (!log) return nullptr;
+  ThreadLog* first = logs_.load(std::memory_order_relaxed);
+  do {
+    log->next_log = first;
+  } while (!logs_.compare_exchange_weak(first, log, std::memory_order_release, std::memory_order_relaxed));
+  char name[32] = "";
+  pthread_getname_np(pthread_self(), name, sizeof(name));
+  definitions.add_thread(log->number(), log->tid(), name);
+  pthread_setspecific(thread_end_key_, log);
+  current_log = log;
+  return log;
+}
+
+// ---- start
+
+void Recorder::start() {
+  if (started_.exchange(true) || off()) return;
+  if (!start_cupti() || !open_file()) {
+    state_.store(State::kOff);
+    return;
+  }
+  state_.store(State::kRecording, std::memory_order_release);
+  add_process_properties(*this);
+  definitions.add_clock_pair();
+  collector.start(cupti);
+  // The writer must not take signals meant for the program's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([this] { run_writer(); }).detach();
+    atexit(at_exit);
+  } catch (const std::exception& error) {
+    log_line("no thread for the writer (%s): nothing is recorded", error.what());
+    state_.store(State::kOff);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool Recorder::start_cupti() {
+  if (!cupti.open() || !cupti.subscribe(on_callback, on_buffer_requested, on_buffer_completed)) {
+    log_line("nothing is recorded: %s", cupti.problem().c_str());
+    return false;
+  }
+  enable_callbacks(cupti);
+  return true;
+}
+
+// The folder goes on to child processes, so that they write into the same profile.
+bool Recorder::open_file() {
+  std::string folder = absolute(options.out.empty() ? default_folder() : options.out);
+  if (!file_.open(folder)) {
+    log_line("nothing is recorded: %s", file_.problem().c_str());
+    return false;
+  }
+  setenv("LAMINA_OUT", folder.c_str(), 0);
+  log_debug("recording to %s with %s", file_.path().c_str(), cupti.path().c_str());
+  return true;
+}
+
+// ---- the writer thread
+
+void Recorder::run_writer() {
+  pthread_setname_np(pthread_self(), "lamina-writer");
+  for (int round = 1;; ++round) {
+    bool last;
+    {
+      std::unique_lock lock(wake_mutex_);
+      wake_.wait_for(lock, kRoundInterval, [this] { return finish_asked_; });
+      last = finish_asked_;
+    }
+    try {
+      if (last) return finish();
+      if (round % kRoundsPerFlush == 0) cupti.flush_all(0);
+      if (round % kRoundsPerClockPair == 0) definitions.add_clock_pair();
+      if (!devices_known_) devices_known_ = add_device_properties(*this);
+      write_round(round % kRoundsPerFlush == 0);
+    } catch (const std::exception& error) {
+      stop(error.what());
+      return;
+    }
+  }
+}
+
+// Definitions are drained after what refers to them and written before.
+void Recorder::write_round(bool all_activity) {
+  Chunks chunks;
+  for (ThreadLog* log = logs_.load(std::memory_order_acquire); log; log = log->next_log) drain_thread(*log, chunks);
+  ActivityChunk activity_chunk;
+  while (activity.take(activity_chunk, all_activity)) {
+    ChunkHeader header{};
+    header.kind = ChunkKind::kActivity;
+    header.base_time = activity_chunk.base_time;
+    activity_records_ += activity_chunk.activities;
+    chunks.emplace_back(header, std::move(activity_chunk.records));
+  }
+  definitions.add_loss(LossKind::kActivityRecords, activity.take_lost());
+  std::vector<char> records;
+  definitions.drain(records);
+  ChunkHeader header{};
+  header.kind = ChunkKind::kDefinitions;
+  bool good = file_.write(header, records);
+  for (auto& [chunk, bytes] : chunks) good = good && file_.write(chunk, bytes);
+  if (!good) stop(file_.problem().c_str());
+}
+
+void Recorder::drain_thread(ThreadLog& log, Chunks& chunks) {
+  ThreadLog::Piece piece;
+  while (log.drain(piece)) {
+    ChunkHeader header{};
+    header.kind = ChunkKind::kThread;
+    header.thread = log.number();
+    header.sequence = piece.sequence;
+    chunks.emplace_back(header, std::move(piece.records));
+  }
+  definitions.add_loss(LossKind::kThreadRecords, log.take_lost());
+}
+
+// Something failed for good: the program goes on, the profile ends here.
+void Recorder::stop(const char* why) {
+  if (state_.exchange(State::kOff) != State::kRecording) return;
+  log_line("recording ends here: %s", why);
+  collector.stop();
+}
+
+// ---- the end
+
+void Recorder::at_exit() {
+  Recorder& recorder = instance();
+  if (recorder.off()) return;
+  std::unique_lock lock(recorder.wake_mutex_);
+  recorder.finish_asked_ = true;
+  recorder.wake_.notify_all();
+  auto deadline = std::chrono::duration<double>(recorder.options.exit_deadline_s);
+  if (!recorder.finished_wake_.wait_for(lock, deadline, [&] { return recorder.finished_; })) {
+    log_line("the last kernels did not come within %g s (LAMINA_EXIT_DEADLINE): the end of the profile is missing",
+             recorder.options.exit_deadline_s);
+  }
+  recorder.state_.store(State::kOff);
+}
+
+void Recorder::finish() {
+  cupti.flush_all(kFlushForced);
+  definitions.add_property("nvtx.copies", std::to_string(nvtx_copies.load()));
+  definitions.add_property("nvtx.unbalanced_pops", std::to_string(unbalanced_pops.load()));
+  definitions.add_clock_pair();
+  if (!devices_known_) add_device_properties(*this);
+  write_round(true);
+  TrailerRecord trailer{};
+  trailer.header = {RecordKind::kTrailer, 0, sizeof(trailer) / 8, 0};
+  trailer.activity_records = activity_records_;
+  trailer.chunks = file_.chunks();
+  trailer.end_time = realtime_now();
+  ChunkHeader header{};
+  header.kind = ChunkKind::kTrailer;
+  file_.write(header, {reinterpret_cast<const char*>(&trailer), sizeof(trailer)});
+  std::lock_guard lock(wake_mutex_);
+  finished_ = true;
+  finished_wake_.notify_all();
+}
+
+// ---- fork
+
+// A child of a recording process records nothing: CUDA does not work there, and CUPTI and the file are the parent's. A
+// child of one that has not begun yet starts afresh should it use CUDA itself.
+void Recorder::before_fork() {
+  instance().definitions.mutex().lock();
+  instance().steps.mutex().lock();
+  instance().start_end_ranges.mutex().lock();
+  instance().pool_.mutex().lock();
+}
+
+void Recorder::after_fork_in_parent() {
+  instance().pool_.mutex().unlock();
+  instance().start_end_ranges.mutex().unlock();
+  instance().steps.mutex().unlock();
+  instance().definitions.mutex().unlock();
+}
+
+void Recorder::after_fork_in_child() {
+  Recorder& recorder = instance();
+  if (recorder.state_.load() == State::kRecording) recorder.state_.store(State::kOff);
+  current_log = nullptr;
+  pthread_setspecific(recorder.thread_end_key_, nullptr);
+  recorder.logs_.store(nullptr);  // left alone, not freed: another thread may have been inside
+  recorder.steps.forget_open();
+  after_fork_in_parent();
+}
+
+}  // namespace lamina

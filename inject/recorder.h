@@ -1,0 +1,100 @@
+// The recorder of this process: one instance, never destroyed, that owns every part and their life. The doors
+// (entry.cpp), the NVTX handler and the CUPTI callbacks call it; it calls nothing of them.
+#pragma once
+
+#include <atomic>
+#include <pthread.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "inject/activity.h"
+#include "inject/block_pool.h"
+#include "inject/collector.h"
+#include "inject/cupti_api.h"
+#include "inject/definitions.h"
+#include "inject/file_writer.h"
+#include "inject/options.h"
+#include "inject/phases.h"
+#include "inject/start_end_ranges.h"
+#include "inject/thread_log.h"
+
+namespace lamina {
+
+class Recorder {
+ public:
+  // What this process does with what it sees.
+  enum class State : int {
+    kWaiting,    // for CUDA: NVTX events are kept in memory, there is no file and no thread yet
+    kRecording,
+    kOff,        // failed, ended, or in a child of a fork of a recording process: everything is ignored
+  };
+
+  static Recorder& instance();
+
+  // CUDA comes up: opens CUPTI and the profile and starts the writer thread. Says why when it can not. Called once.
+  void start();
+
+  // The stream of the calling thread; null when nothing is to be recorded. Never throws.
+  ThreadLog* thread_log() {
+    if (ThreadLog* log = current_log) [[likely]] return log;
+    return new_thread_log();
+  }
+
+  bool off() const { return state_.load(std::memory_order_relaxed) == State::kOff; }
+
+  Options options = read_options();
+  Definitions definitions{options.phase_patterns};
+  Steps steps;
+  StartEndRanges start_end_ranges;
+  Collector collector{options};
+  Cupti cupti;
+  ActivityDecoder activity{definitions, options.buffer_bytes};
+
+  // Counts that the properties and the trailer tell.
+  std::atomic<uint32_t> nvtx_copies{0};
+  std::atomic<uint64_t> unbalanced_pops{0};
+
+ private:
+  Recorder();
+
+  using Chunks = std::vector<std::pair<format::ChunkHeader, std::vector<char>>>;
+
+  ThreadLog* new_thread_log();
+  bool start_cupti();
+  bool open_file();
+  void run_writer();
+  void write_round(bool all_activity);
+  void drain_thread(ThreadLog& log, Chunks& chunks);
+  void stop(const char* why);
+  void finish();
+  static void at_exit();
+  static void before_fork();
+  static void after_fork_in_parent();
+  static void after_fork_in_child();
+
+  // Initial-exec: one load, no call. Null before the thread's first event, after its end and after a fork.
+  static thread_local ThreadLog* current_log __attribute__((tls_model("initial-exec")));
+
+  std::atomic<State> state_{State::kWaiting};
+  std::atomic<bool> started_{false};
+  BlockPool pool_{options.buffer_bytes};
+  FileWriter file_;
+  pthread_key_t thread_end_key_{};
+  std::atomic<ThreadLog*> logs_{nullptr};
+  std::atomic<uint32_t> threads_{0};
+
+  // The writer thread's own.
+  bool devices_known_ = false;
+  uint64_t activity_records_ = 0;
+
+  std::mutex wake_mutex_;
+  std::condition_variable wake_;
+  std::condition_variable finished_wake_;
+  bool finish_asked_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace lamina

@@ -1,0 +1,264 @@
+#include "report/attribution.h"
+
+namespace lamina {
+
+using namespace format;
+
+namespace {
+
+constexpr size_t kMaxFrames = 1024;  // the recorder stops far earlier
+constexpr std::string_view kContextMark = "lamina:context ";
+constexpr std::string_view kStartup = "startup";
+constexpr std::string_view kNoPhase = "(none)";
+constexpr std::string_view kWholeRun = "all";
+
+}  // namespace
+
+void Attribution::add(const Chunk& chunk) {
+  bool whole = true;
+  switch (chunk.header.kind) {
+    case ChunkKind::kDefinitions:
+      whole = chunk.for_each([&](const RecordView& record) {
+        if (!definitions_.add(record)) ++account_.damaged_records;
+      });
+      break;
+    case ChunkKind::kThread: read_thread(chunk); break;
+    case ChunkKind::kActivity: read_activity(chunk); break;
+    default: break;
+  }
+  if (!whole) ++account_.damaged_records;
+}
+
+// ---- steps and messages
+
+bool Attribution::shown(uint32_t step) const {
+  const StepInfo* info = definitions_.step(step);
+  return !info || info->collected;
+}
+
+Position Attribution::root(uint32_t step) {
+  auto [known, added] = roots_.try_emplace(step);
+  if (!added) return known->second;
+  if (const StepInfo* info = definitions_.step(step)) {
+    known->second = tree_.step(definitions_.text(info->phase), info->number);
+  } else if (step == kNoStep) {
+    known->second = tree_.step(kNoPhase, 1);
+  } else {
+    known->second = tree_.step(has_phases_ ? kStartup : kWholeRun, 1);
+  }
+  return known->second;
+}
+
+const NvtxMessage* Attribution::message(uint32_t string) {
+  auto [known, added] = messages_.try_emplace(string);
+  if (added) {
+    const StringInfo* info = definitions_.string(string);
+    std::string_view domain = info && info->domain != 0 ? definitions_.text(info->domain) : std::string_view();
+    known->second = std::make_unique<NvtxMessage>(parse_nvtx_message(definitions_.text(string), domain));
+  }
+  return known->second.get();
+}
+
+// ---- a thread's stream
+
+void Attribution::read_thread(const Chunk& chunk) {
+  Thread& thread = threads_[chunk.header.thread];
+  if (chunk.header.sequence != thread.next_sequence) {
+    account_.lost_pieces += chunk.header.sequence - thread.next_sequence;
+    thread.lost = true;
+    thread.frames.clear();
+  }
+  thread.next_sequence = chunk.header.sequence + 1;
+  bool whole = chunk.for_each([&](const RecordView& record) { read_thread_record(chunk.header.thread, thread, record); });
+  if (!whole) ++account_.damaged_records;
+  forget_old();
+}
+
+void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordView& record) {
+  ++order_;
+  switch (record.header().kind) {
+    case RecordKind::kThreadState: return restore(thread, record);
+    case RecordKind::kStepChange: thread.step = record.header().id; return;
+    case RecordKind::kLaunch: return launch(thread, record);
+    case RecordKind::kPush:
+      if (auto push_record = record.as<PushRecord>()) push(thread, record.header().id, push_record->time);
+      return;
+    case RecordKind::kPop:
+      if (auto pop_record = record.as<PopRecord>()) pop(thread, record.header().id, pop_record->time);
+      return;
+    case RecordKind::kMark: {
+      std::string_view text = definitions_.text(record.header().id);
+      if (text.starts_with(kContextMark)) account_.context_marks.emplace_back(text.substr(kContextMark.size()));
+      return;
+    }
+    default: return graph_record(id, thread, record);
+  }
+}
+
+// The open calls as the recorder says them. Normally they are what was read; after a loss they are not.
+void Attribution::restore(Thread& thread, const RecordView& record) {
+  auto state = record.as<ThreadStateRecord>();
+  if (!state) return;
+  auto bytes = record.behind<ThreadStateRecord>();
+  std::vector<Frame> known = std::move(thread.frames);
+  thread.frames.clear();
+  thread.step = state->step;
+  for (size_t at = 0; at + sizeof(OpenCall) <= bytes.size(); at += sizeof(OpenCall)) {
+    OpenCall open;
+    memcpy(&open, bytes.data() + at, sizeof(open));
+    auto same = std::find_if(known.begin(), known.end(), [&](const Frame& frame) { return frame.call == open.call; });
+    if (same != known.end()) {
+      thread.frames.push_back(*same);
+    } else {
+      thread.calls = open.call - 1;
+      push(thread, open.context, 0);
+    }
+  }
+  thread.calls = state->calls;
+  thread.lost = false;
+}
+
+void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
+  if (thread.frames.size() >= kMaxFrames) {
+    ++account_.damaged_records;
+    return;
+  }
+  Frame frame{};
+  frame.call = ++thread.calls;
+  frame.begin = time;
+  frame.order = order_;
+  const ContextInfo* info = definitions_.context(context);
+  if (!info || info->kind != ContextKind::kPhase) {
+    frame.message = message(info ? info->name : 0);
+    frame.name = tree_.name_id(frame.message->name);
+  }
+  thread.frames.push_back(std::move(frame));
+  if (shown(thread.step)) thread.frames.back().home = place(thread, thread.step);
+}
+
+void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
+  if (index >= thread.frames.size()) {
+    if (!thread.lost) ++account_.damaged_records;
+    return;
+  }
+  const Frame& frame = thread.frames[index];
+  bool is_layer = frame.message && frame.message->kind == NvtxMessage::Kind::kLayer;
+  if (is_layer && frame.begin != 0 && time > frame.begin && frame.home != Position{}) {
+    tree_.add_cpu_time(frame.home, static_cast<double>(time - frame.begin) / 1000);
+  }
+  thread.frames.erase(thread.frames.begin() + index);
+}
+
+// The innermost open layer as it stands in the step. Layers not yet seen there are entered.
+Position Attribution::place(Thread& thread, uint32_t step) {
+  Position at = root(step);
+  for (Frame& frame : thread.frames) {
+    if (!frame.message || frame.message->kind != NvtxMessage::Kind::kLayer) continue;
+    Placed& placed = step < kFirstStep ? frame.idle : frame.in_step;
+    if (placed.step != step) placed = {step, tree_.enter(at, frame.name, {frame.order, 0})};
+    at = placed.position;
+  }
+  return at;
+}
+
+// The ops open inside of the innermost layer, innermost first.
+uint32_t Attribution::trace_of(const Thread& thread) {
+  std::string trace;
+  for (size_t i = thread.frames.size(); i-- > 0;) {
+    const NvtxMessage* open = thread.frames[i].message;
+    if (!open || open->kind == NvtxMessage::Kind::kIgnored) continue;
+    if (open->kind == NvtxMessage::Kind::kLayer) break;
+    if (!trace.empty()) trace += " <- ";
+    trace += open->name;
+  }
+  return tree_.name_id(trace);
+}
+
+void Attribution::launch(Thread& thread, const RecordView& record) {
+  auto launched = record.as<LaunchRecord>();
+  if (!launched) return;
+  uint8_t flags = record.header().flags;
+  if (flags & kLaunchFailed) return void(++account_.failed);
+  if (flags & kLaunchCaptured) return void(++account_.captured);
+  if (flags & kLaunchNotCollected) return void(++account_.not_collected);
+  auto entry = std::make_shared<Launch>();
+  entry->kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
+  entry->shown = shown(thread.step);
+  entry->step = thread.step;
+  entry->exec = launched->graph_exec;
+  entry->order = order_;
+  if (entry->shown) {
+    entry->position = place(thread, thread.step);
+    entry->trace = trace_of(thread);
+  }
+  for (Frame& frame : thread.frames) {
+    if (!frame.message || frame.message->kind != NvtxMessage::Kind::kLayer) continue;
+    entry->in_layer = true;
+    const Placed& placed = thread.step < kFirstStep ? frame.idle : frame.in_step;
+    if (entry->kind == LaunchKind::kGraph) entry->layers.push_back({frame.name, placed.position});
+  }
+  ++account_.launches[static_cast<size_t>(entry->kind)];
+  if (entry->kind == LaunchKind::kKernel) ++account_.step_launches[thread.step].first;
+  if (entry->exec != 0) last_launches_[entry->exec] = entry;
+  uint32_t correlation = record.header().id;
+  launches_[correlation] = entry;
+  launch_ages_.emplace_back(correlation, order_);
+  if (auto waiting = unlaunched_.find(correlation); waiting != unlaunched_.end()) {
+    std::vector<Activity> activities = std::move(waiting->second);
+    unlaunched_.erase(waiting);
+    for (const Activity& activity : activities) join(activity);
+  }
+}
+
+// ---- graphs
+
+// The open calls, outermost first, as the chain that nodes created now keep.
+CapturedCallPtr Attribution::capture(Thread& thread) {
+  CapturedCallPtr chain;
+  for (Frame& frame : thread.frames) {
+    if (!frame.message || frame.message->kind == NvtxMessage::Kind::kIgnored) continue;
+    if (!frame.captured || frame.captured->parent != chain) {
+      auto call = std::make_shared<CapturedCall>();
+      call->parent = chain;
+      call->name = frame.name;
+      call->is_op = frame.message->kind == NvtxMessage::Kind::kOp;
+      call->depth = chain ? chain->depth + (chain->is_op ? 0 : 1) : 0;
+      call->order = frame.order;
+      frame.captured = std::move(call);
+    }
+    chain = frame.captured;
+  }
+  return chain;
+}
+
+void Attribution::graph_record(uint32_t id, Thread& thread, const RecordView& record) {
+  uint32_t header_id = record.header().id;
+  switch (record.header().kind) {
+    case RecordKind::kGraphCreated:
+      if (record.header().flags & kGraphCloned) return graphs_.graph_cloned(id, header_id);
+      return graphs_.graph_created(id, header_id);
+    case RecordKind::kGraphNode:
+      if (auto node = record.as<GraphNodeRecord>()) graphs_.node_created(id, node->node, capture(thread), node->kernel, order_);
+      return;
+    case RecordKind::kGraphNodeCloned:
+      if (auto node = record.as<GraphNodeClonedRecord>()) graphs_.node_cloned(node->node, node->original);
+      return;
+    case RecordKind::kGraphExec: return graphs_.exec_created(id, header_id);
+    case RecordKind::kGraphDestroyed: return graphs_.graph_destroyed(header_id);
+    case RecordKind::kGraphExecDestroyed: return graphs_.exec_destroyed(header_id);
+    case RecordKind::kGraphNodeUpdated:
+      if (auto node = record.as<GraphNodeUpdatedRecord>()) graphs_.node_updated(header_id, node->node, node->source);
+      return;
+    case RecordKind::kGraphExecUpdated:
+      if (auto exec = record.as<GraphExecUpdatedRecord>()) graphs_.exec_updated(header_id, exec->graph);
+      return;
+    case RecordKind::kGraphNodeSetParams:
+      if (auto node = record.as<GraphNodeSetParamsRecord>()) {
+        graphs_.set_params(node->node, node->graph_exec, capture(thread), order_);
+      }
+      return;
+    default: return;
+  }
+}
+
+}  // namespace lamina

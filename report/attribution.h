@@ -1,0 +1,165 @@
+// Gives every GPU activity of one process its place in the layer tree: replays the threads' streams, joins launches with
+// activity by correlation id, and graph replays with the places where their nodes were created.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "inject/record.h"
+#include "report/account.h"
+#include "report/definitions.h"
+#include "report/graph_model.h"
+#include "report/layer_tree.h"
+#include "report/nvtx_message.h"
+#include "report/profile_file.h"
+
+namespace lamina {
+
+enum class ActivityKind { kKernel, kMemcpy, kMemset };
+
+// What ran on the GPU, once.
+struct Activity {
+  ActivityKind kind = ActivityKind::kKernel;
+  uint32_t name = 0;  // LayerTree::name_id: the demangled kernel, `Memcpy HtoD (Pinned -> Device)`, `Memset (Device)`
+  uint32_t mangled = 0;  // string id, kernels
+  uint32_t device = 0;
+  uint32_t stream = 0;
+  uint32_t correlation = 0;
+  uint64_t graph_node = 0;
+  uint64_t start = 0;  // CLOCK_REALTIME ns; 0: not known
+  uint64_t duration = 0;  // ns
+  bool timed = false;
+};
+
+// Why an activity stands where it does.
+enum class Placement {
+  kLayer,          // under an open range
+  kNoRange,        // launched, or its node created, outside of every range
+  kDriver,         // no launch was seen for it: the driver's own, or the launch record was lost
+  kUnknownNode,    // of a graph whose creation was not seen
+  kStaleNode,      // of a graph that an update changed in a way that could not be followed
+  kAmbiguousNode,  // the node's kernel is not the one that ran
+};
+
+class Attribution {
+ public:
+  // Called for each activity once its place is known; for `lamina dump`.
+  using Observer = std::function<void(const Activity&, Position, Placement, uint32_t step)>;
+
+  // `has_phases`: whether the file defines any phase; without one all is one phase `all`.
+  Attribution(LayerTree& tree, Account& account, bool has_phases, Observer observer = nullptr)
+      : tree_(tree), account_(account), observer_(std::move(observer)), has_phases_(has_phases) {}
+
+  // The chunks of one process file in file order, then finish().
+  void add(const Chunk& chunk);
+  void finish();
+
+  const ProcessDefinitions& definitions() const { return definitions_; }
+
+ private:
+  // A call that goes on over several steps stands in each of them.
+  struct Placed {
+    uint32_t step = UINT32_MAX;
+    Position position;
+  };
+  struct Frame {
+    uint32_t call;     // number among the thread's calls
+    const NvtxMessage* message;  // null: a phase, which is no layer
+    uint32_t name;   // LayerTree::name_id
+    Position home;   // where it was opened
+    Placed in_step;  // where it is in the last phase step it was seen in,
+    Placed idle;     // and in the last of startup and between phases
+    uint64_t begin;  // host clock
+    uint64_t order;
+    CapturedCallPtr captured;  // made when the first node is created in it
+  };
+  struct Thread {
+    std::vector<Frame> frames;
+    uint32_t calls = 0;
+    uint32_t step = format::kStartupStep;
+    uint32_t next_sequence = 0;
+    bool lost = false;  // a piece is missing: until the next ThreadState the open calls are not known
+  };
+  // A layer that was open at a launch.
+  struct OpenLayer {
+    uint32_t name;
+    Position position;
+  };
+  struct Launch {
+    format::LaunchKind kind = format::LaunchKind::kKernel;
+    bool in_layer = false;
+    bool shown = true;  // false: its step was not to be collected
+    uint32_t step = 0;
+    uint32_t exec = 0;
+    uint64_t order = 0;
+    uint32_t trace = 0;
+    Position position;
+    std::vector<OpenLayer> layers;                                  // graph launches
+    std::unordered_map<const CapturedCall*, Position> replayed;     // graph launches: calls entered so far
+    std::array<Position, 6> apart;                                  // rows for what has no layer, by Placement
+    uint64_t first_start = UINT64_MAX;                              // of its kernels
+  };
+  using LaunchPtr = std::shared_ptr<Launch>;
+
+  void read_thread(const Chunk& chunk);
+  void read_thread_record(uint32_t id, Thread& thread, const RecordView& record);
+  void restore(Thread& thread, const RecordView& record);
+  void push(Thread& thread, uint32_t context, uint64_t time);
+  void pop(Thread& thread, uint32_t index, uint64_t time);
+  void launch(Thread& thread, const RecordView& record);
+  void graph_record(uint32_t id, Thread& thread, const RecordView& record);
+
+  Position root(uint32_t step);
+  Position place(Thread& thread, uint32_t step);
+  CapturedCallPtr capture(Thread& thread);
+  uint32_t trace_of(const Thread& thread);
+  const NvtxMessage* message(uint32_t string);
+  bool shown(uint32_t step) const;
+
+  void read_site(const RecordView& record);
+  void read_activity(const Chunk& chunk);
+  void join(const Activity& activity);
+  void attribute(const Activity& activity, Launch& launch);
+  void attribute_replay(const Activity& activity, Launch& launch);
+  Position replay_place(Launch& launch, const CapturedCallPtr& call);
+  void set_apart(const Activity& activity, Launch& launch, Placement placement);
+  void emit(const Activity& activity, Position parent, uint32_t trace, Order order, Placement placement, uint32_t step);
+  void emit_unlaunched(const Activity& activity);
+  void remember_anchor(const Activity& activity, const LaunchPtr& launch);
+  void resolve_conditionals(bool all);
+  LaunchPtr enclosing_launch(const Activity& activity) const;
+  void forget_old();
+
+  LayerTree& tree_;
+  Account& account_;
+  Observer observer_;
+  bool has_phases_;
+  ProcessDefinitions definitions_;
+  GraphModel graphs_;
+  std::unordered_map<uint32_t, Thread> threads_;
+  std::unordered_map<uint32_t, std::unique_ptr<NvtxMessage>> messages_;
+  std::unordered_map<uint32_t, Position> roots_;
+  uint64_t order_ = 0;
+
+  std::unordered_map<uint32_t, LaunchPtr> launches_;               // by correlation id
+  std::deque<std::pair<uint32_t, uint64_t>> launch_ages_;          // correlation id and order, oldest first
+  std::unordered_map<uint32_t, std::vector<Activity>> unlaunched_;  // activities whose launch record is still to come
+  std::deque<uint32_t> unlaunched_ages_;
+
+  // Kernels of conditional bodies carry no correlation id; those of the same executable graph around them do.
+  std::unordered_map<uint32_t, std::map<uint64_t, LaunchPtr>> anchors_;  // by executable graph, by start
+  std::unordered_map<uint32_t, LaunchPtr> last_launches_;               // by executable graph
+  std::vector<Activity> conditionals_;
+
+  // What the sites of the chunk at hand are.
+  std::unordered_map<uint32_t, Activity> sites_;
+  std::unordered_map<uint32_t, uint32_t> kernel_names_;  // string id of the mangled name to LayerTree::name_id
+};
+
+}  // namespace lamina

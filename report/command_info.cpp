@@ -1,0 +1,2 @@
+#include "report/commands.h"
+namespace lamina { void add_info_command(CLI::App&) {} }

@@ -1,0 +1,201 @@
+#include "report/graph_model.h"
+
+#include <algorithm>
+
+namespace lamina {
+namespace {
+
+constexpr size_t kMaxBuriedNodes = 500'000;
+constexpr size_t kMaxRecentGraphs = 10'000;
+constexpr int kMaxNesting = 64;
+
+uint32_t graph_id(uint64_t node) { return static_cast<uint32_t>(node >> 32); }
+uint32_t number(uint64_t node) { return static_cast<uint32_t>(node); }
+
+}  // namespace
+
+GraphModel::Graph* GraphModel::graph_of(uint64_t node) {
+  auto graph = graphs_.find(graph_id(node));
+  return graph != graphs_.end() ? &graph->second : nullptr;
+}
+
+const GraphNode* GraphModel::template_node(uint64_t node) {
+  Graph* graph = graph_of(node);
+  if (!graph) return nullptr;
+  auto found = graph->nodes.find(number(node));
+  return found != graph->nodes.end() ? &found->second : nullptr;
+}
+
+void GraphModel::graph_created(uint32_t thread, uint32_t graph) {
+  graphs_[graph] = {};
+  auto& recent = recent_graphs_[thread];
+  if (recent.size() >= kMaxRecentGraphs) recent.erase(recent.begin(), recent.begin() + kMaxRecentGraphs / 2);
+  recent.push_back(graph);
+}
+
+// Such a clone is no child graph of a node created next.
+void GraphModel::graph_cloned(uint32_t thread, uint32_t graph) { std::erase(recent_graphs_[thread], graph); }
+
+// The graphs cloned on this thread just before are the child graphs of the new node.
+void GraphModel::node_created(uint32_t thread, uint64_t node, CapturedCallPtr call, uint32_t kernel, uint64_t order) {
+  Graph& graph = graphs_[graph_id(node)];
+  GraphNode& entry = graph.nodes[number(node)];
+  // While cloning, numbers are given twice where the original has gaps: what was told as a clone is right.
+  if (entry.source == 0) entry = {std::move(call), kernel, order, 0, false};
+  auto& recent = recent_graphs_[thread];
+  while (!recent.empty() && recent.back() != graph_id(node) && graphs_[recent.back()].cloned_into && !graph.cloned_into) {
+    auto& bodies = graph.bodies[number(node)];
+    bodies.insert(bodies.begin(), recent.back());
+    recent.pop_back();
+  }
+}
+
+void GraphModel::node_cloned(uint64_t node, uint64_t original) {
+  const GraphNode* source = template_node(original);
+  GraphNode copy = source ? *source : GraphNode{};
+  Graph& graph = graphs_[graph_id(node)];
+  graph.cloned_into = true;
+  copy.source = original;
+  graph.nodes[number(node)] = copy;
+}
+
+// Takes over the nodes of one cloned graph, from number `next` on. A node that the driver adds for itself has no
+// original and is not among them; numbers of removed nodes stay free.
+void GraphModel::add_flat(Exec& exec, uint32_t& next, const Graph& graph) const {
+  uint32_t end = next;
+  for (const auto& [local, node] : graph.nodes) {
+    if (node.source == 0) continue;
+    exec.nodes[next + local] = node;
+    end = std::max(end, next + local + 1);
+  }
+  next = end;
+}
+
+void GraphModel::exec_created(uint32_t thread, uint32_t exec_id) {
+  auto& recent = recent_graphs_[thread];
+  auto own = std::find(recent.begin(), recent.end(), exec_id);
+  if (own == recent.end()) return;
+  Exec& exec = execs_[exec_id] = {};
+  uint32_t next = 0;
+  for (auto graph = own; graph != recent.end(); ++graph) {
+    const Graph& cloned = graphs_[*graph];
+    if (cloned.cloned_into) add_flat(exec, next, cloned);
+  }
+  recent.clear();
+}
+
+void GraphModel::node_updated(uint32_t exec_id, uint64_t node, uint64_t source) {
+  auto exec = execs_.find(exec_id);
+  if (exec == execs_.end()) return;
+  exec->second.updated[number(node)] = source;
+  const GraphNode* new_node = template_node(source);
+  GraphNode& own = exec->second.nodes[number(node)];
+  uint64_t first_source = own.source;
+  own = new_node ? *new_node : GraphNode{};
+  own.stale = !new_node;
+  own.source = first_source;  // set_params names the node by the graph that was instantiated
+}
+
+// All nodes of a graph and of its child graphs, in the order in which an instantiation numbers them.
+void GraphModel::flatten_template(uint32_t graph_id, int depth, std::vector<const GraphNode*>& nodes) const {
+  auto graph = graphs_.find(graph_id);
+  if (graph == graphs_.end() || depth > kMaxNesting) return;
+  for (const auto& [local, node] : graph->second.nodes) nodes.push_back(&node);
+  for (const auto& [local, bodies] : graph->second.bodies) {
+    for (uint32_t body : bodies) flatten_template(body, depth + 1, nodes);
+  }
+}
+
+// Whether node i of the executable graph is node i of the new one: as many nodes, the known names equal, and the pairs
+// that CUPTI told are the same.
+bool GraphModel::pairs_up(const Exec& exec, const std::vector<const GraphNode*>& nodes) const {
+  if (exec.nodes.size() != nodes.size()) return false;
+  size_t i = 0;
+  for (const auto& [flat, own] : exec.nodes) {
+    const GraphNode& other = *nodes[i++];
+    auto told = exec.updated.find(flat);
+    if (told != exec.updated.end()) {
+      auto source = graphs_.find(graph_id(told->second));
+      if (source == graphs_.end()) return false;
+      auto node = source->second.nodes.find(number(told->second));
+      if (node == source->second.nodes.end() || &node->second != &other) return false;
+    } else if (own.kernel != 0 && other.kernel != 0 && own.kernel != other.kernel) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void GraphModel::exec_updated(uint32_t exec_id, uint32_t graph) {
+  auto found = execs_.find(exec_id);
+  if (found == execs_.end()) return;
+  Exec& exec = found->second;
+  std::vector<const GraphNode*> nodes;
+  flatten_template(graph, 0, nodes);
+  bool paired = pairs_up(exec, nodes);
+  size_t i = 0;
+  for (auto& [flat, own] : exec.nodes) {
+    const GraphNode* other = paired ? nodes[i++] : nullptr;
+    if (exec.updated.contains(flat)) continue;
+    if (!other) {
+      own.stale = true;
+      continue;
+    }
+    own.call = other->call;
+    own.order = other->order;
+    own.stale = false;
+  }
+  exec.updated.clear();
+}
+
+void GraphModel::set_params(uint64_t node, uint32_t exec_id, CapturedCallPtr call, uint64_t order) {
+  auto change = [&](GraphNode& changed) {
+    changed.call = call;
+    changed.order = order;
+    changed.kernel = 0;
+    changed.stale = false;
+  };
+  if (exec_id == 0) {
+    Graph* graph = graph_of(node);
+    if (graph && graph->nodes.contains(number(node))) change(graph->nodes[number(node)]);
+    return;
+  }
+  auto exec = execs_.find(exec_id);
+  if (exec == execs_.end()) return;
+  exec->second.updated.clear();
+  for (auto& [flat, own] : exec->second.nodes) {
+    if (own.source == node) change(own);
+  }
+}
+
+void GraphModel::graph_destroyed(uint32_t graph) {
+  if (auto found = graphs_.find(graph); found != graphs_.end()) bury(false, graph, found->second.nodes.size());
+}
+
+void GraphModel::exec_destroyed(uint32_t exec) {
+  if (auto found = execs_.find(exec); found != execs_.end()) bury(true, exec, found->second.nodes.size());
+}
+
+void GraphModel::bury(bool is_exec, uint32_t id, size_t nodes) {
+  graves_.push_back({is_exec, id, nodes + 1});
+  buried_nodes_ += nodes + 1;
+  while (buried_nodes_ > kMaxBuriedNodes) {
+    const Grave& oldest = graves_.front();
+    if (oldest.is_exec) {
+      execs_.erase(oldest.id);
+    } else {
+      graphs_.erase(oldest.id);
+    }
+    buried_nodes_ -= oldest.nodes;
+    graves_.pop_front();
+  }
+}
+
+const GraphNode* GraphModel::find(uint64_t node) const {
+  auto exec = execs_.find(graph_id(node));
+  if (exec == execs_.end()) return nullptr;
+  auto found = exec->second.nodes.find(number(node));
+  return found != exec->second.nodes.end() ? &found->second : nullptr;
+}
+
+}  // namespace lamina

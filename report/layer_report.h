@@ -1,0 +1,51 @@
+// The finished result that every renderer reads: phases, their steps, and for each a tree of layers. It comes from a
+// profile (layer_tree.h) or from a layerwise JSON (layerwise_json.h), and knows nothing of records.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lamina {
+
+// A row of the summary table: all calls with the same path of names.
+struct SummaryNode {
+  std::string name;
+  double cuda_time_us = 0;
+  double pct_cuda_time = 0;  // 0..100, of the sum over the roots
+  double invocations = 0;
+  std::vector<SummaryNode> children;
+};
+
+// A row of the model table: one call, or one kernel execution (cpu_time_us 0).
+struct ModelNode {
+  std::string name;
+  double cpu_time_us = 0;
+  double cuda_time_us = 0;
+  double pct_cuda_time = 0;
+  std::string trace;  // kernels: enclosing ops, innermost first, " <- " between
+  std::vector<ModelNode> children;
+};
+
+// One opening of a phase: `decode_7` is step 7 of phase `decode`.
+struct StepReport {
+  uint32_t number = 1;  // from 1
+  nlohmann::ordered_json metadata = {{"num_running_seqs", nullptr}};
+  std::vector<SummaryNode> summary;
+  std::vector<ModelNode> model;
+};
+
+struct PhaseReport {
+  std::string name;
+  uint64_t step_count = 0;             // steps recorded; `steps` may hold fewer of them
+  std::vector<SummaryNode> summary;    // the sum of all steps
+  std::vector<StepReport> steps;       // with details, in order; the first is always there when step_count > 0
+};
+
+struct LayerReport {
+  nlohmann::ordered_json context = nlohmann::ordered_json::object();  // as the layerwise JSON has it
+  std::vector<PhaseReport> phases;                                    // in order of first opening
+};
+
+}  // namespace lamina
