@@ -66,9 +66,12 @@ bool failed(const CUpti_CallbackData& call) {
 
 // Written when the call returns: by then it is known whether it failed or was captured.
 void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpti_CallbackData& call) {
-  LaunchRecord record{{}, log.current_context(), 0};
+  LaunchRecord record{{}, log.current_context(), 0, 0, 0};
   auto flags = static_cast<uint8_t>(launch_kind(kind));
-  if (kind == CallKind::kGraphLaunch) record.graph_exec = launched_graph(recorder, call);
+  if (kind == CallKind::kGraphLaunch) {
+    record.graph_exec = launched_graph(recorder, call);
+    record.graph_sequence = recorder.graph_records.load(std::memory_order_relaxed);
+  }
   if (log.call.captured) flags |= kLaunchCaptured;
   if (failed(call)) flags |= kLaunchFailed;
   if (!log.call.collected) flags |= kLaunchNotCollected;

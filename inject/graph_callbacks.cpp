@@ -46,6 +46,14 @@ uint32_t kernel_name(Recorder& recorder, const ThreadLog& log) {
   return log.call.symbol ? recorder.definitions.string(log.call.symbol)->id : 0;
 }
 
+template <typename Record>
+void append_graph(Recorder& recorder, ThreadLog& log, RecordKind kind, uint32_t id, Record record, uint32_t other, uint8_t flags = 0) {
+  record.header.sequence = recorder.graph_records.fetch_add(1);
+  record.header.graph = other;
+  log.sync_step();
+  log.append(kind, flags, id, record);
+}
+
 }  // namespace
 
 void enable_graph_callbacks(Cupti& cupti) {
@@ -54,37 +62,32 @@ void enable_graph_callbacks(Cupti& cupti) {
 
 void on_graph_event(Recorder& recorder, ThreadLog& log, CUpti_CallbackId id, const CUpti_GraphData& graph) {
   Cupti& cupti = recorder.cupti;
+  auto append = [&]<typename Record>(RecordKind kind, uint32_t record_id, Record record, uint32_t other = 0, uint8_t flags = 0) {
+    append_graph(recorder, log, kind, record_id, record, other, flags);
+  };
   switch (id) {
     case CUPTI_CBID_RESOURCE_GRAPH_CREATED:
-      log.append(RecordKind::kGraphCreated, 0, graph_id(cupti, graph.graph), GraphCreatedRecord{});
-      break;
+      return append(RecordKind::kGraphCreated, graph_id(cupti, graph.graph), GraphCreatedRecord{});
     case CUPTI_CBID_RESOURCE_GRAPH_CLONED:
-      log.append(RecordKind::kGraphCreated, kGraphCloned, graph_id(cupti, graph.graph),
-                 GraphCreatedRecord{{}, graph_id(cupti, graph.originalGraph), 0});
-      break;
+      return append(RecordKind::kGraphCreated, graph_id(cupti, graph.graph), GraphCreatedRecord{},
+                    graph_id(cupti, graph.originalGraph), kGraphCloned);
     case CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING:
-      log.append(RecordKind::kGraphDestroyed, 0, graph_id(cupti, graph.graph), GraphDestroyedRecord{});
-      break;
+      return append(RecordKind::kGraphDestroyed, graph_id(cupti, graph.graph), GraphDestroyedRecord{});
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
-      log.append(RecordKind::kGraphNode, 0, log.current_context(),
-                 GraphNodeRecord{{}, node_id(cupti, graph.node), kernel_name(recorder, log), 0});
       log.call.captured = true;
-      break;
+      return append(RecordKind::kGraphNode, log.current_context(), GraphNodeRecord{{}, node_id(cupti, graph.node)},
+                    kernel_name(recorder, log));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
-      log.append(RecordKind::kGraphNodeCloned, 0, 0,
-                 GraphNodeClonedRecord{{}, node_id(cupti, graph.node), node_id(cupti, graph.originalNode)});
-      break;
+      return append(RecordKind::kGraphNodeCloned, 0,
+                    GraphNodeClonedRecord{{}, node_id(cupti, graph.node), node_id(cupti, graph.originalNode)});
     case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED:
-      log.append(RecordKind::kGraphExec, 0, exec_id(cupti, graph.graphExec), GraphExecRecord{{}, graph_id(cupti, graph.graph), 0});
-      break;
+      return append(RecordKind::kGraphExec, exec_id(cupti, graph.graphExec), GraphExecRecord{}, graph_id(cupti, graph.graph));
     case CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING:
-      log.append(RecordKind::kGraphExecDestroyed, 0, exec_id(cupti, graph.graphExec), GraphDestroyedRecord{});
-      break;
+      return append(RecordKind::kGraphExecDestroyed, exec_id(cupti, graph.graphExec), GraphDestroyedRecord{});
     case kNodeUpdated:  // `node` is the new one, `originalNode` that of the executable graph
-      log.append(RecordKind::kGraphNodeUpdated, 0, exec_id(cupti, graph.graphExec),
-                 GraphNodeUpdatedRecord{{}, node_id(cupti, graph.originalNode), node_id(cupti, graph.node)});
-      break;
-    default: break;
+      return append(RecordKind::kGraphNodeUpdated, exec_id(cupti, graph.graphExec),
+                    GraphNodeUpdatedRecord{{}, node_id(cupti, graph.originalNode), node_id(cupti, graph.node)});
+    default: return;
   }
 }
 
@@ -106,15 +109,15 @@ void on_graph_call(Recorder& recorder, ThreadLog& log, GraphCall kind, const CUp
   memcpy(&parameters, call.functionParams, kind == GraphCall::kNodeSetParams ? sizeof(void*) : sizeof(parameters));
   Cupti& cupti = recorder.cupti;
   if (kind == GraphCall::kExecUpdate) {
-    log.append(RecordKind::kGraphExecUpdated, 0, exec_id(cupti, static_cast<CUgraphExec>(parameters.first)),
-               GraphExecUpdatedRecord{{}, graph_id(cupti, static_cast<CUgraph>(parameters.second)), 0});
+    append_graph(recorder, log, RecordKind::kGraphExecUpdated, exec_id(cupti, static_cast<CUgraphExec>(parameters.first)),
+                 GraphExecUpdatedRecord{}, graph_id(cupti, static_cast<CUgraph>(parameters.second)));
     return;
   }
   bool in_exec = kind == GraphCall::kExecNodeSetParams;
   auto node = static_cast<CUgraphNode>(in_exec ? parameters.second : parameters.first);
   uint32_t exec = in_exec ? exec_id(cupti, static_cast<CUgraphExec>(parameters.first)) : 0;
-  log.append(RecordKind::kGraphNodeSetParams, 0, log.current_context(),
-             GraphNodeSetParamsRecord{{}, node_id(cupti, node), exec, 0});
+  append_graph(recorder, log, RecordKind::kGraphNodeSetParams, log.current_context(),
+               GraphNodeSetParamsRecord{{}, node_id(cupti, node)}, exec);
 }
 
 }  // namespace lamina

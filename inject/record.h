@@ -233,66 +233,67 @@ enum LaunchFlags : uint8_t {
 struct LaunchRecord {  // `id`: correlation id. Written when the call returns.
   RecordHeader header;
   uint32_t context;
-  uint32_t graph_exec;  // graph launches: id of the executable graph; 0: not known
+  uint32_t graph_exec;      // graph launches: id of the executable graph; 0: not known
+  uint32_t graph_sequence;  // graph launches: how many graph records the process had made: what came later does not count
+  uint32_t reserved;
 };
 
-enum GraphFlags : uint8_t { kGraphCloned = 1 };
+// Graph records of all threads, in the order of GraphHeader::sequence, tell one story: a graph may be captured on one
+// thread and instantiated on another.
+struct GraphHeader {
+  RecordHeader header;
+  uint32_t sequence;  // counts the graph records of the process, from 0, and wraps
+  uint32_t graph;     // what it is of each kind is said there
+};
+
+enum GraphFlags : uint8_t { kGraphCloned = 1 };  // by cuGraphClone; comes when the nodes are there
 
 struct GraphCreatedRecord {  // `id`: graph
-  RecordHeader header;
-  uint32_t original;  // kGraphCloned: graph it was cloned from
-  uint32_t reserved;
+  GraphHeader header;        // graph: kGraphCloned: the one it was cloned from
 };
 
 // A node came to be, in the calls open on this thread. `id`: context.
 struct GraphNodeRecord {
-  RecordHeader header;
-  uint64_t node;    // graph id << 32 | number of the node in its graph
-  uint32_t kernel;  // string id of the kernel's mangled name; 0: not known
-  uint32_t reserved;
+  GraphHeader header;  // graph: string id of the kernel's mangled name; 0: not known
+  uint64_t node;       // graph id << 32 | number of the node in its graph
 };
 
 // The node is a copy: it belongs where its original does. `id`: 0.
 struct GraphNodeClonedRecord {
-  RecordHeader header;
+  GraphHeader header;
   uint64_t node;
   uint64_t original;
 };
 
 // An instantiation is over. `id`: the executable graph, which is also the id of the graph that its nodes were cloned
-// into. The graphs created on this thread since that one, as far as nodes were cloned into them, are its child graphs
-// and conditional bodies. Activity records number all nodes through, body after body in that order.
+// into. Graphs that were created on this thread since that one, as far as nodes were cloned into them, are its child
+// graphs and conditional bodies. Activity records number all nodes through, body after body, in the order in which the
+// instantiation has destroyed these graphs again (measured on driver 580).
 struct GraphExecRecord {
-  RecordHeader header;
-  uint32_t graph;  // instantiated from
-  uint32_t reserved;
+  GraphHeader header;  // graph: instantiated from
 };
 
 struct GraphDestroyedRecord {  // also kGraphExecDestroyed. `id`: graph or executable graph
-  RecordHeader header;
+  GraphHeader header;
 };
 
 // cuGraphExecUpdate is over. `id`: the executable graph. Nodes that it changed came as kGraphNodeUpdated before; those
 // it found equal did not, and belong to the new graph all the same.
 struct GraphExecUpdatedRecord {
-  RecordHeader header;
-  uint32_t graph;
-  uint32_t reserved;
+  GraphHeader header;  // graph: the new one
 };
 
 // A node of an executable graph now does what `source`, a node of the new graph, says. `id`: the executable graph.
 struct GraphNodeUpdatedRecord {
-  RecordHeader header;
+  GraphHeader header;
   uint64_t node;  // as activity records number it
   uint64_t source;
 };
 
 // A node got new parameters and belongs to this thread's open calls from here on. `id`: context.
 struct GraphNodeSetParamsRecord {
-  RecordHeader header;
-  uint64_t node;        // of the graph the user built
-  uint32_t graph_exec;  // in which its copy got them; 0: the node itself
-  uint32_t reserved;
+  GraphHeader header;  // graph: the executable graph in which its copy got them; 0: the node itself
+  uint64_t node;       // of the graph the user built
 };
 
 // ---- activity ---------------------------------------------------------------------------------------------------
@@ -383,14 +384,15 @@ static_assert(sizeof(StepChangeRecord) == 8 && kIsPlain<StepChangeRecord>);
 static_assert(sizeof(PushRecord) == 16 && kIsPlain<PushRecord>);
 static_assert(sizeof(PopRecord) == 16 && kIsPlain<PopRecord>);
 static_assert(sizeof(MarkRecord) == 16 && kIsPlain<MarkRecord>);
-static_assert(sizeof(LaunchRecord) == 16 && kIsPlain<LaunchRecord>);
+static_assert(sizeof(LaunchRecord) == 24 && kIsPlain<LaunchRecord>);
+static_assert(sizeof(GraphHeader) == 16 && kIsPlain<GraphHeader>);
 static_assert(sizeof(GraphCreatedRecord) == 16 && kIsPlain<GraphCreatedRecord>);
 static_assert(sizeof(GraphNodeRecord) == 24 && kIsPlain<GraphNodeRecord>);
-static_assert(sizeof(GraphNodeClonedRecord) == 24 && kIsPlain<GraphNodeClonedRecord>);
+static_assert(sizeof(GraphNodeClonedRecord) == 32 && kIsPlain<GraphNodeClonedRecord>);
 static_assert(sizeof(GraphExecRecord) == 16 && kIsPlain<GraphExecRecord>);
-static_assert(sizeof(GraphDestroyedRecord) == 8 && kIsPlain<GraphDestroyedRecord>);
+static_assert(sizeof(GraphDestroyedRecord) == 16 && kIsPlain<GraphDestroyedRecord>);
 static_assert(sizeof(GraphExecUpdatedRecord) == 16 && kIsPlain<GraphExecUpdatedRecord>);
-static_assert(sizeof(GraphNodeUpdatedRecord) == 24 && kIsPlain<GraphNodeUpdatedRecord>);
+static_assert(sizeof(GraphNodeUpdatedRecord) == 32 && kIsPlain<GraphNodeUpdatedRecord>);
 static_assert(sizeof(GraphNodeSetParamsRecord) == 24 && kIsPlain<GraphNodeSetParamsRecord>);
 static_assert(sizeof(KernelSiteRecord) == 72 && kIsPlain<KernelSiteRecord>);
 static_assert(sizeof(MemcpySiteRecord) == 48 && kIsPlain<MemcpySiteRecord>);

@@ -53,6 +53,8 @@ class Recorder {
   Cupti cupti;
   ActivityDecoder activity{definitions, options.buffer_bytes};
 
+  std::atomic<uint32_t> graph_records{0};  // numbers them over all threads
+
   // Counts that the properties and the trailer tell.
   std::atomic<uint32_t> nvtx_copies{0};
   std::atomic<uint64_t> unbalanced_pops{0};

@@ -60,7 +60,8 @@ class ThreadLog {
   // Appends a record of fixed size. False when there was no buffer: the loss is counted.
   template <typename Record>
   bool append(format::RecordKind kind, uint8_t flags, uint32_t id, Record record) {
-    record.header = {kind, flags, sizeof(Record) / 8, id};
+    const format::RecordHeader header{kind, flags, sizeof(Record) / 8, id};
+    __builtin_memcpy(&record, &header, sizeof(header));
     char* place = reserve(sizeof(Record));
     if (!place) [[unlikely]] return false;
     __builtin_memcpy(place, &record, sizeof(Record));

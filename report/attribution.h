@@ -97,6 +97,7 @@ class Attribution {
     bool shown = true;  // false: its step was not to be collected
     uint32_t step = 0;
     uint32_t exec = 0;
+    uint64_t graph_sequence = 0;  // how many graph events had happened
     uint64_t order = 0;
     uint32_t trace = 0;
     Position position;
@@ -114,11 +115,14 @@ class Attribution {
   void pop(Thread& thread, uint32_t index, uint64_t time);
   void launch(Thread& thread, const RecordView& record);
   void graph_record(uint32_t id, Thread& thread, const RecordView& record);
+  void apply_graph_event(uint32_t thread, const RecordView& record, CapturedCallPtr call, uint64_t order);
+  void apply_graph_events(bool all);
 
   Position root(uint32_t step);
   Position place(Thread& thread, uint32_t step);
   CapturedCallPtr capture(Thread& thread);
   uint32_t trace_of(const Thread& thread);
+  uint64_t full_sequence(uint32_t low) const;
   const NvtxMessage* message(uint32_t string);
   bool shown(uint32_t step) const;
 
@@ -126,7 +130,7 @@ class Attribution {
   void read_activity(const Chunk& chunk);
   void join(const Activity& activity);
   void attribute(const Activity& activity, Launch& launch);
-  void attribute_replay(const Activity& activity, Launch& launch);
+  void attribute_replay(const Activity& activity, const LaunchPtr& launch);
   Position replay_place(Launch& launch, const CapturedCallPtr& call);
   void set_apart(const Activity& activity, Launch& launch, Placement placement);
   void emit(const Activity& activity, Position parent, uint32_t trace, Order order, Placement placement, uint32_t step);
@@ -142,10 +146,15 @@ class Attribution {
   bool has_phases_;
   ProcessDefinitions definitions_;
   GraphModel graphs_;
+  // Graph events of threads that are ahead of others, by sequence, until those before them are read.
+  std::map<uint64_t, std::function<void()>> graph_events_;
+  uint64_t next_graph_event_ = 0;
+  std::vector<std::pair<Activity, LaunchPtr>> waiting_for_graph_;  // replays whose graph may be among these
   std::unordered_map<uint32_t, Thread> threads_;
   std::unordered_map<uint32_t, std::unique_ptr<NvtxMessage>> messages_;
   std::unordered_map<uint32_t, Position> roots_;
   uint64_t order_ = 0;
+  bool finishing_ = false;
 
   std::unordered_map<uint32_t, LaunchPtr> launches_;               // by correlation id
   std::deque<std::pair<uint32_t, uint64_t>> launch_ages_;          // correlation id and order, oldest first

@@ -92,7 +92,7 @@ void Attribution::join(const Activity& activity) {
   LaunchPtr launch = found->second;
   if (activity.graph_node != 0) {
     remember_anchor(activity, launch);
-    return attribute_replay(activity, *launch);
+    return attribute_replay(activity, launch);
   }
   if (launch->kind == LaunchKind::kKernel) {
     ++account_.step_launches[launch->step].second;
@@ -108,9 +108,12 @@ void Attribution::attribute(const Activity& activity, Launch& launch) {
 }
 
 // The layer of a replayed kernel is that of its node, below the launch's own layers.
-void Attribution::attribute_replay(const Activity& activity, Launch& launch) {
+void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& launch_entry) {
+  Launch& launch = *launch_entry;
   if (!launch.shown) return void(++account_.not_shown);
-  const GraphNode* node = graphs_.find(activity.graph_node);
+  bool graph_is_read = launch.graph_sequence <= next_graph_event_ || finishing_;
+  if (!graph_is_read) return void(waiting_for_graph_.emplace_back(activity, launch_entry));
+  const GraphNode* node = graphs_.find(activity.graph_node, launch.graph_sequence);
   if (!node) return set_apart(activity, launch, Placement::kUnknownNode);
   if (node->stale) return set_apart(activity, launch, Placement::kStaleNode);
   bool other_kernel = activity.kind == ActivityKind::kKernel && node->kernel != 0 && node->kernel != activity.mangled;
@@ -202,7 +205,7 @@ void Attribution::resolve_conditionals(bool all) {
   for (size_t i = 0; i < count; ++i) {
     LaunchPtr launch = enclosing_launch(conditionals_[i]);
     if (launch) {
-      attribute_replay(conditionals_[i], *launch);
+      attribute_replay(conditionals_[i], launch);
     } else {
       emit_unlaunched(conditionals_[i]);
     }
@@ -234,6 +237,8 @@ void Attribution::forget_old() {
 }
 
 void Attribution::finish() {
+  finishing_ = true;
+  apply_graph_events(true);
   resolve_conditionals(true);
   for (const auto& [correlation, activities] : unlaunched_) {
     for (const Activity& activity : activities) emit_unlaunched(activity);

@@ -44,17 +44,32 @@ class GraphModel {
   void graph_destroyed(uint32_t graph);
   void exec_destroyed(uint32_t exec);
 
-  // The node with the id of an activity record; null when its creation was not seen.
-  const GraphNode* find(uint64_t node) const;
+  // Events come in the order of their sequence; `sequence` is that of the event at hand, and counts from 0.
+  void set_sequence(uint64_t sequence) { sequence_ = sequence; }
+
+  // The node with the id of an activity record as it was when `sequence` events had happened; null when its creation
+  // was not seen.
+  const GraphNode* find(uint64_t node, uint64_t sequence) const;
 
  private:
   struct Graph {
     std::map<uint32_t, GraphNode> nodes;              // by number
     std::map<uint32_t, std::vector<uint32_t>> bodies;  // of a node: child graphs
     bool cloned_into = false;
+    uint64_t destroyed = UINT64_MAX;  // when, in the order of destructions
+  };
+  // What a node was, from when on; the last is what it is. Records of replays come long after, so that updates must
+  // not change what was before.
+  struct Version {
+    uint64_t since;
+    GraphNode node;
+  };
+  struct ExecNode {
+    std::vector<Version> versions;
+    const GraphNode& now() const { return versions.back().node; }
   };
   struct Exec {
-    std::map<uint32_t, GraphNode> nodes;      // numbered through
+    std::map<uint32_t, ExecNode> nodes;       // numbered through
     std::map<uint32_t, uint64_t> updated;     // by the update that is under way: number to source
   };
 
@@ -63,6 +78,7 @@ class GraphModel {
   void add_flat(Exec& exec, uint32_t& next, const Graph& graph) const;
   void flatten_template(uint32_t graph, int depth, std::vector<const GraphNode*>& nodes) const;
   bool pairs_up(const Exec& exec, const std::vector<const GraphNode*>& nodes) const;
+  void change(ExecNode& node, GraphNode now) const;
   void bury(bool is_exec, uint32_t id, size_t nodes);
 
   struct Grave {
@@ -73,10 +89,17 @@ class GraphModel {
 
   std::unordered_map<uint32_t, Graph> graphs_;
   std::unordered_map<uint32_t, Exec> execs_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> recent_graphs_;  // by thread, since its last instantiation
+  // By thread: the graphs created on it since its last instantiation.
+  struct Recent {
+    uint32_t graph;
+    bool is_body;  // of a node that was created after it
+  };
+  std::unordered_map<uint32_t, std::vector<Recent>> recent_graphs_;
   // Records of replays come after the graph is gone: what is destroyed stays for a while.
   std::deque<Grave> graves_;
   size_t buried_nodes_ = 0;
+  uint64_t destructions_ = 0;
+  uint64_t sequence_ = 0;
 };
 
 }  // namespace lamina

@@ -32,6 +32,8 @@ class RecordView {
     return record;
   }
 
+  std::vector<char> copy() const { return {bytes_.begin(), bytes_.end()}; }
+
   // The bytes behind a T, at most `size` of them.
   template <typename T>
   std::span<const char> behind(size_t size = SIZE_MAX) const {

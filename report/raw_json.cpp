@@ -117,13 +117,13 @@ void launch_fields(const LaunchRecord& r, const RecordView& view, const ProcessD
 
 void graph_fields(const GraphCreatedRecord& r, const RecordView& view, const ProcessDefinitions&, ordered_json& json) {
   json["graph"] = view.header().id;
-  if (view.header().flags & kGraphCloned) json["original"] = r.original;
+  if (view.header().flags & kGraphCloned) json["original"] = r.header.graph;
 }
 
 void graph_node_fields(const GraphNodeRecord& r, const RecordView& view, const ProcessDefinitions& definitions, ordered_json& json) {
   json["node"] = node_text(r.node);
   json["context"] = view.header().id;
-  if (r.kernel) json["kernel"] = definitions.text(r.kernel);
+  if (r.header.graph) json["kernel"] = definitions.text(r.header.graph);
 }
 
 void node_cloned_fields(const GraphNodeClonedRecord& r, const RecordView&, const ProcessDefinitions&, ordered_json& json) {
@@ -133,7 +133,7 @@ void node_cloned_fields(const GraphNodeClonedRecord& r, const RecordView&, const
 
 void graph_exec_fields(const GraphExecRecord& r, const RecordView& view, const ProcessDefinitions&, ordered_json& json) {
   json["graph_exec"] = view.header().id;
-  json["graph"] = r.graph;
+  json["graph"] = r.header.graph;
 }
 
 bool destroyed_fields(const RecordView& view, const ProcessDefinitions&, ordered_json& json) {
@@ -143,7 +143,7 @@ bool destroyed_fields(const RecordView& view, const ProcessDefinitions&, ordered
 
 void exec_updated_fields(const GraphExecUpdatedRecord& r, const RecordView& view, const ProcessDefinitions&, ordered_json& json) {
   json["graph_exec"] = view.header().id;
-  json["graph"] = r.graph;
+  json["graph"] = r.header.graph;
 }
 
 void node_updated_fields(const GraphNodeUpdatedRecord& r, const RecordView& view, const ProcessDefinitions&, ordered_json& json) {
@@ -155,7 +155,7 @@ void node_updated_fields(const GraphNodeUpdatedRecord& r, const RecordView& view
 void set_params_fields(const GraphNodeSetParamsRecord& r, const RecordView& view, const ProcessDefinitions&, ordered_json& json) {
   json["node"] = node_text(r.node);
   json["context"] = view.header().id;
-  if (r.graph_exec) json["graph_exec"] = r.graph_exec;
+  if (r.header.graph) json["graph_exec"] = r.header.graph;
 }
 
 void trailer_fields(const TrailerRecord& r, const RecordView&, const ProcessDefinitions&, ordered_json& json) {

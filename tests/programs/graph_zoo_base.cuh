@@ -464,6 +464,10 @@ class Case {
     expectations_.Add({name_, phase, FullPath(path), "memset", "Memset"}, count);
   }
 
+  void ExpectDriverKernel(const std::string& path, const std::string& kernel, long count) {
+    expectations_.Add({name_, "replay", FullPath(path), "kernel", kernel}, count);
+  }
+
   // A thread of the case, under the case's range too. What it throws comes out of get().
   template <typename Work>
   std::future<void> InThread(Work work) const {
