@@ -47,7 +47,8 @@ void GraphModel::node_created(uint32_t thread, uint64_t node, CapturedCallPtr ca
   if (entry.source == 0) entry = {std::move(call), kernel, order, 0, false};
   auto& recent = recent_graphs_[thread];
   for (auto body = recent.rbegin(); body != recent.rend(); ++body) {
-    if (body->is_body || body->graph == graph_id(node) || !graphs_[body->graph].cloned_into) break;
+    if (body->is_body) continue;
+    if (body->graph == graph_id(node) || !graphs_[body->graph].cloned_into) break;
     body->is_body = true;
     auto& bodies = graph.bodies[number(node)];
     bodies.insert(bodies.begin(), body->graph);
