@@ -13,8 +13,7 @@
 namespace lamina {
 namespace {
 
-constexpr int kForwarded[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGUSR1,
-                              SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
+constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP};
 
 // While it lives, the forwarded signals and SIGCHLD are blocked, to be taken with sigwaitinfo. No handlers: what the
 // program inherits stays as it was, and ignored signals (nohup) stay ignored.

@@ -35,11 +35,13 @@ void add_recorder_options(CLI::App& command, RunOptions& options) {
   command.add_option("--context", options.context, "A value for the report's context, such as model=NAME; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command.add_option("--phase-pattern", options.phase_patterns, "NVTX ranges that match are steps of a phase; repeatable")
+  command
+      .add_option("--phase-pattern", options.phase_patterns, "NVTX ranges that match are steps of a phase; repeatable")
       ->type_name("NAME=GLOB")
       ->allow_extra_args(false);
-  command.add_option("--collect", options.collect,
-                     "Record only these phases (A,B), or `profiler`: between cudaProfilerStart and Stop")
+  command
+      .add_option("--collect", options.collect,
+                  "Record only these phases (A,B), or `profiler`: between cudaProfilerStart and Stop")
       ->type_name("PHASES");
   command.add_option("--every", options.every, "Record every N-th step of a phase")
       ->type_name("N")

@@ -123,7 +123,8 @@ void add_table_command(CLI::App& command) {
   command.add_option("PROFILE", options->profile, "A profile folder, one file of it, or a layerwise JSON")->required();
   command.add_option("--table", options->table, "summary: equal layers merged (default); model: call by call")
       ->check(CLI::IsMember({"summary", "model"}));
-  command.add_option("--phase", options->phase, "A phase such as decode, or one step of it such as decode_7; default: all");
+  command.add_option("--phase", options->phase,
+                     "A phase such as decode, or one step of it such as decode_7; default: all");
   command.add_option("--rank", options->rank, "Only the process of this rank");
   command.add_option("--names", options->names, "short: cut to the column (default); full: as long as they are")
       ->check(CLI::IsMember({"short", "full"}));

@@ -61,7 +61,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   // A container that is still open. Its own container does not grow meanwhile, so the pointer holds.
   struct Level {
     ordered_json* container;
-    std::string key;                        // objects: of the value that comes next
+    std::string key;                       // objects: of the value that comes next
     std::unordered_set<std::string> keys;  // objects of many keys
   };
 

@@ -36,7 +36,9 @@ std::pair<std::string, std::string> split_pair(const std::string& text, const ch
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::string one_line_json(const ordered_json& json) { return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
+std::string one_line_json(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
 
 std::string context_text(const std::vector<std::string>& context) {
   ordered_json object = ordered_json::object();
@@ -124,7 +126,8 @@ std::string find_recorder(const std::string& command_folder) {
     if (fs::path file = folder / kRecorderFile; fs::is_regular_file(file, error)) return file.string();
     searched += (searched.empty() ? "" : ", ") + folder.string();
   }
-  throw std::runtime_error(fmt::format("{} was not found in {}: install it beside the command", kRecorderFile, searched));
+  throw std::runtime_error(
+      fmt::format("{} was not found in {}: install it beside the command", kRecorderFile, searched));
 }
 
 std::string new_folder_name(const std::string& program, time_t time, int pid) {

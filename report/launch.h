@@ -1,4 +1,5 @@
-// What `lamina run` and `lamina env` have in common: the variables that make a program record itself (inject/options.h).
+// What `lamina run` and `lamina env` have in common: the variables that make a program record itself
+// (inject/options.h).
 #pragma once
 
 #include <cstdint>

@@ -148,7 +148,8 @@ class Phases {
   static void finish_phase(PhaseReport& phase, const Place& place) {
     std::ranges::stable_sort(phase.steps, {}, &StepReport::number);
     auto twice = std::ranges::adjacent_find(phase.steps, {}, &StepReport::number);
-    if (twice != phase.steps.end()) place.fail(fmt::format("has step {} of phase '{}' twice", twice->number, phase.name));
+    if (twice != phase.steps.end())
+      place.fail(fmt::format("has step {} of phase '{}' twice", twice->number, phase.name));
     phase.step_count = phase.steps.size();
     if (phase.step_count == 1) {
       phase.summary = phase.steps[0].summary;  // as it is, percentages too

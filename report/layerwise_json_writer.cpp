@@ -20,9 +20,8 @@ constexpr double kMaxWhole = 1e15;  // whole numbers up to here are exact
 double finite(double number) { return std::isfinite(number) ? number : 0; }
 
 ordered_json entry(const SummaryNode& node) {
-  ordered_json json = {{"name", node.name},
-                       {"cuda_time_us", finite(node.cuda_time_us)},
-                       {"pct_cuda_time", finite(node.pct_cuda_time)}};
+  ordered_json json = {
+      {"name", node.name}, {"cuda_time_us", finite(node.cuda_time_us)}, {"pct_cuda_time", finite(node.pct_cuda_time)}};
   double invocations = finite(node.invocations);
   bool whole = invocations == std::floor(invocations) && std::abs(invocations) < kMaxWhole;
   json["invocations"] = whole ? ordered_json(static_cast<int64_t>(invocations)) : ordered_json(invocations);

@@ -20,7 +20,8 @@ struct Column {
   bool is_text = false;
 };
 
-constexpr Column kSummaryColumns[] = {{"name", 80, true}, {"cuda_time_us", 12}, {"pct_cuda_time", 12}, {"invocations", 15}};
+constexpr Column kSummaryColumns[] = {
+    {"name", 80, true}, {"cuda_time_us", 12}, {"pct_cuda_time", 12}, {"invocations", 15}};
 constexpr Column kModelColumns[] = {
     {"name", 60, true}, {"cpu_time_us", 12}, {"cuda_time_us", 12}, {"pct_cuda_time", 12}, {"trace", 60, true}};
 
@@ -166,6 +167,8 @@ std::string summary_table(const std::vector<SummaryNode>& roots, Names names) {
   return make_table(roots, kSummaryColumns, names);
 }
 
-std::string model_table(const std::vector<ModelNode>& roots, Names names) { return make_table(roots, kModelColumns, names); }
+std::string model_table(const std::vector<ModelNode>& roots, Names names) {
+  return make_table(roots, kModelColumns, names);
+}
 
 }  // namespace lamina

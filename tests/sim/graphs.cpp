@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "sim.h"
 
@@ -13,6 +14,16 @@ namespace {
 
 constexpr auto kNodeUpdated = static_cast<CUpti_CallbackIdResource>(22);    // since CUPTI 13
 constexpr auto kNodeSetParams = static_cast<CUpti_CallbackIdResource>(23);  // since CUPTI 13
+
+// Kept until the process ends, where a leak checker finds it.
+template <typename T>
+T& keep(T* object) {
+  static auto& mutex = *new std::mutex;
+  static auto& objects = *new std::vector<T*>;
+  std::lock_guard lock(mutex);
+  objects.push_back(object);
+  return *object;
+}
 
 void tell(CUpti_CallbackIdResource id, CUpti_GraphData data) { resource_callback(id, &data); }
 
@@ -103,7 +114,7 @@ void number_through(Exec& exec) {
     first += graph->next_number;
     if (graph != exec.graph) tell_graph(CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING, *graph);
   }
-  Graph& own = *new Graph{exec.graph->id, first, {}};
+  Graph& own = keep(new Graph{exec.graph->id, first, {}});
   size_t count = order.size() > 1 ? order.size() - 1 : first > 2;
   for (size_t i = 0; i < count; ++i) append(own, {});
 }
@@ -156,7 +167,7 @@ void run(const Exec& exec, const Graph& graph, Stream& stream, uint32_t correlat
 
 Graph& create_graph() {
   static std::atomic<uint32_t> last{0};
-  Graph& graph = *new Graph{++last, 0, {}};
+  Graph& graph = keep(new Graph{++last, 0, {}});
   tell_graph(CUPTI_CBID_RESOURCE_GRAPH_CREATED, graph);
   return graph;
 }
@@ -181,7 +192,7 @@ Node& add_child(Graph& graph, const Graph& child) {
 void remove_node(Node& node) {
   auto& nodes = node.graph->nodes;
   auto place = std::find_if(nodes.begin(), nodes.end(), [&](const auto& other) { return other.get() == &node; });
-  static_cast<void>(place->release());
+  keep(place->release());
   nodes.erase(place);
 }
 
@@ -199,7 +210,7 @@ void destroy_graph(const Graph& graph) {
 }
 
 Exec& instantiate(const Graph& graph) {
-  Exec& exec = *new Exec;
+  Exec& exec = keep(new Exec);
   exec.graph = &clone_tree(graph);
   add_shadow(*exec.graph, exec.shadows);
   number_through(exec);

@@ -16,19 +16,22 @@ struct Module {
   std::vector<char*> names;
 };
 
-// The memory of names: once a module is gone it is used again only if that was asked for.
-std::mutex names_mutex;
-std::vector<char*> free_names;
+// The memory of names, never given back: once a module is gone it is used again if that was asked for.
+struct Names {
+  std::mutex mutex;
+  std::vector<char*> free, kept;
+};
+Names& names() {
+  static Names& instance = *new Names;
+  return instance;
+}
 
 char* store_name(const char* text) {
-  std::lock_guard lock(names_mutex);
-  char* place = nullptr;
-  if (!free_names.empty()) {
-    place = free_names.back();
-    free_names.pop_back();
-  } else {
-    place = new char[kMaxName];
-  }
+  Names& n = names();
+  std::lock_guard lock(n.mutex);
+  if (n.free.empty()) n.free.push_back(n.kept.emplace_back(new char[kMaxName]));
+  char* place = n.free.back();
+  n.free.pop_back();
   strncpy(place, text, kMaxName - 1);
   place[kMaxName - 1] = '\0';
   return place;
@@ -106,9 +109,9 @@ CUresult CUDAAPI cuModuleUnload(CUmodule handle) {
   CUpti_ModuleResourceData data{};
   resource_callback(CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, &data);
   if (options().reuse_names) {
-    std::lock_guard lock(names_mutex);
+    std::lock_guard lock(names().mutex);
     for (char* name : module->names) strcpy(name, "name_of_an_unloaded_kernel");
-    free_names.insert(free_names.end(), module->names.begin(), module->names.end());
+    names().free.insert(names().free.end(), module->names.begin(), module->names.end());
   }
   delete module;
   return CUDA_SUCCESS;

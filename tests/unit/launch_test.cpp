@@ -104,8 +104,8 @@ TEST(RecorderVariables, EveryOptionHasItsVariable) {
 }
 
 TEST(RecorderVariables, ContextValuesKeepTheirTypes) {
-  EXPECT_EQ(context_of({"model=meta/Llama 3", "batch_size=8", "ratio=0.5", "eager=true", "dtype=null", "date=2024-01-01",
-                        "args={\"tp\": 2}", "empty=", "equation=a=b", "nan=NaN"}),
+  EXPECT_EQ(context_of({"model=meta/Llama 3", "batch_size=8", "ratio=0.5", "eager=true", "dtype=null",
+                        "date=2024-01-01", "args={\"tp\": 2}", "empty=", "equation=a=b", "nan=NaN"}),
             R"({"model":"meta/Llama 3","batch_size":8,"ratio":0.5,"eager":true,"dtype":null,"date":"2024-01-01",)"
             R"("args":{"tp":2},"empty":"","equation":"a=b","nan":"NaN"})");
 }
@@ -114,7 +114,8 @@ TEST(RecorderVariables, ContextIsOneLineOfUtf8) {
   EXPECT_EQ(context_of({"a=x\ny", "b=\xff"}), "{\"a\":\"x\\ny\",\"b\":\"\xef\xbf\xbd\"}");
   EXPECT_EQ(context_of({"a=1", "a=2"}), R"({"a":2})");
   std::string deep(100000, '[');
-  EXPECT_EQ(nlohmann::json::parse(context_of({"a=" + deep + std::string(100000, ']')}))["a"].get<std::string>().size(), 200000u);
+  EXPECT_EQ(nlohmann::json::parse(context_of({"a=" + deep + std::string(100000, ']')}))["a"].get<std::string>().size(),
+            200000u);
 }
 
 TEST(RecorderVariables, PatternsAreJoined) {
@@ -181,7 +182,8 @@ TEST(FindRecorder, SaysWhereItLooked) {
 }
 
 TEST(NewFolderName, IsThatOfTheRecorder) {
-  EXPECT_THAT(new_folder_name("/usr/bin/python3", 1700000000, 42), testing::MatchesRegex("lamina-python3-[0-9]{8}-[0-9]{6}-42"));
+  EXPECT_THAT(new_folder_name("/usr/bin/python3", 1700000000, 42),
+              testing::MatchesRegex("lamina-python3-[0-9]{8}-[0-9]{6}-42"));
 }
 
 TEST(ProfileContents, CountsTheFilesOfTheRecorder) {
@@ -226,7 +228,8 @@ TEST(RunProgram, SaysWhyItCouldNotStart) {
 }
 
 TEST(RunProgram, PassesArgumentsAndVariables) {
-  EXPECT_EQ(run_program({"sh", "-c", R"([ "$A" = 'x y' ] && [ "$1" = '[1,2]' ] && [ -z "$2" ] && [ $# = 2 ])", "sh", "[1,2]", ""},
+  EXPECT_EQ(run_program({"sh", "-c", R"([ "$A" = 'x y' ] && [ "$1" = '[1,2]' ] && [ -z "$2" ] && [ $# = 2 ])", "sh",
+                         "[1,2]", ""},
                         {{"A", "x y"}})
                 .status,
             0);
@@ -308,7 +311,12 @@ class Launcher {
 };
 
 TEST(RunProgram, ForwardsSignals) {
-  for (auto [signal, name] : {std::pair(SIGTERM, "TERM"), {SIGINT, "INT"}, {SIGHUP, "HUP"}, {SIGQUIT, "QUIT"}, {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}}) {
+  for (auto [signal, name] : {std::pair(SIGTERM, "TERM"),
+                              {SIGINT, "INT"},
+                              {SIGHUP, "HUP"},
+                              {SIGQUIT, "QUIT"},
+                              {SIGUSR1, "USR1"},
+                              {SIGUSR2, "USR2"}}) {
     Launcher launcher(std::string("trap 'exit 5' ") + name + "; while :; do sleep 0.02; done");
     kill(launcher.pid(), signal);
     int status = launcher.status();

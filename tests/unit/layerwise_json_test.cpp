@@ -23,7 +23,8 @@ using testing::StartsWith;
 
 ordered_json text_of(const std::vector<SummaryNode>& nodes) {
   ordered_json list = ordered_json::array();
-  for (const auto& n : nodes) list.push_back({n.name, n.cuda_time_us, n.pct_cuda_time, n.invocations, text_of(n.children)});
+  for (const auto& n : nodes)
+    list.push_back({n.name, n.cuda_time_us, n.pct_cuda_time, n.invocations, text_of(n.children)});
   return list;
 }
 
@@ -40,7 +41,8 @@ std::string text_of(const LayerReport& report) {
   ordered_json text = {{"context", report.context}};
   for (const PhaseReport& phase : report.phases) {
     ordered_json steps = ordered_json::array();
-    for (const StepReport& s : phase.steps) steps.push_back({s.number, s.metadata, text_of(s.summary), text_of(s.model)});
+    for (const StepReport& s : phase.steps)
+      steps.push_back({s.number, s.metadata, text_of(s.summary), text_of(s.model)});
     text["phases"].push_back({phase.name, phase.step_count, text_of(phase.summary), steps});
   }
   return text.dump(1);
@@ -93,8 +95,8 @@ std::string document(const std::vector<std::pair<std::string, int>>& steps, cons
   for (const auto& [key, us] : steps) {
     std::string times = R"("cuda_time_us": )" + std::to_string(us) + R"(, "pct_cuda_time": 100)";
     text += ",\"" + key + R"(": {"summary_stats": [{"entry": {"name": "A", )" + times +
-            R"(, "invocations": 1}, "children": []}], "model_stats": [{"entry": {"name": "A", "cpu_time_us": 1, )" + times +
-            R"(, "trace": ""}, "children": []}]})";
+            R"(, "invocations": 1}, "children": []}], "model_stats": [{"entry": {"name": "A", "cpu_time_us": 1, )" +
+            times + R"(, "trace": ""}, "children": []}]})";
   }
   return text + "}";
 }
@@ -113,7 +115,9 @@ std::string error_of(const std::string& text) {
 
 // The sample with the value at `pointer` replaced, or erased when it is null.
 std::string damaged(const std::string& pointer, const std::optional<ordered_json>& value) {
-  std::string text = write_layerwise_json(report_of({phase("prefill", {step(1, 10)}), phase("decode", {step(1, 1), step(2, 2)})})).dump();
+  std::string text =
+      write_layerwise_json(report_of({phase("prefill", {step(1, 10)}), phase("decode", {step(1, 1), step(2, 2)})}))
+          .dump();
   ordered_json json = ordered_json::parse(text);
   ordered_json::json_pointer place(pointer);
   if (value) {
@@ -163,7 +167,8 @@ TEST(ReadLayerwiseJson, NumberedKeysAreStepsOfOnePhase) {
 }
 
 TEST(ReadLayerwiseJson, WhatIsNoStepNumberIsPartOfTheName) {
-  LayerReport report = read(document({{"fp_8", 1}, {"a_01", 1}, {"b_", 1}, {"_3", 1}, {"c_99999999999999999999", 1}, {"7", 1}}));
+  LayerReport report =
+      read(document({{"fp_8", 1}, {"a_01", 1}, {"b_", 1}, {"_3", 1}, {"c_99999999999999999999", 1}, {"7", 1}}));
   EXPECT_THAT(phase_names(report), ElementsAre("fp", "a_01", "b_", "_3", "c_99999999999999999999", "7"));
   EXPECT_EQ(report.phases[0].steps[0].number, 8u);
 }
@@ -290,7 +295,8 @@ TEST(WriteLayerwiseJson, HasTheSchemaAndNothingElse) {
 }
 
 TEST(WriteLayerwiseJson, OtherPhasesStandInTheContext) {
-  ordered_json json = write_layerwise_json(report_of({phase("startup", {step(1, 1)}), phase("warmup", {step(1, 1), step(3, 1)})}));
+  ordered_json json =
+      write_layerwise_json(report_of({phase("startup", {step(1, 1)}), phase("warmup", {step(1, 1), step(3, 1)})}));
   EXPECT_THAT(keys(json), ElementsAre("context"));
   EXPECT_THAT(keys(json["context"]["lamina"]["phases"]), ElementsAre("startup", "warmup_1", "warmup_3"));
 }

@@ -107,7 +107,8 @@ TEST(Tables, ADeepTreeIsIndentedByItsDepth) {
 }
 
 TEST(Tables, ParentsComeBeforeChildrenAndSiblingsInOrder) {
-  std::vector<SummaryNode> tree = {{"a", 1, 1, 1, {{"b", 1, 1, 1, {{"c", 1, 1, 1, {}}}}, {"d", 1, 1, 1, {}}}}, {"e", 1, 1, 1, {}}};
+  std::vector<SummaryNode> tree = {{"a", 1, 1, 1, {{"b", 1, 1, 1, {{"c", 1, 1, 1, {}}}}, {"d", 1, 1, 1, {}}}},
+                                   {"e", 1, 1, 1, {}}};
   std::string names;
   for (const std::string& line : lines(summary_table(tree))) names += line.substr(0, line.find("  ")) + ",";
   EXPECT_THAT(names, HasSubstr(",a,|- b,|-- c,|- d,e,"));

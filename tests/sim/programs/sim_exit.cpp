@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   int steps = argc > 2 ? atoi(argv[2]) : 10;
   int pause = argc > 3 ? atoi(argv[3]) : 0;
   start_cuda();
+  nvtxMarkA("start");  // NVTX's first call is for one thread only
   if (mode == "busy") std::thread(launch_forever).detach();
   for (int i = 0; i < steps; ++i) {
     step();

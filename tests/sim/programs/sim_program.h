@@ -137,8 +137,8 @@ inline CUfunction load_function(CUmodule module, const std::string& name) {
 }
 
 inline CUfunction function(const std::string& name) {
-  static std::mutex mutex;
-  static std::map<std::string, CUfunction> known;
+  static auto& mutex = *new std::mutex;  // never destroyed: threads go on while the process exits
+  static auto& known = *new std::map<std::string, CUfunction>;
   std::lock_guard lock(mutex);
   CUfunction& found = known[name];
   if (!found) found = load_function(main_module(), name);

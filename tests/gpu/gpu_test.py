@@ -1,0 +1,312 @@
+"""The GPU suite: real programs on a real GPU, recorded by the library as built, compared with what must come out.
+
+Usage: gpu_test.py [--build DIR] [--keep DIR] [TEST...]
+Each test is a function below named test_*. Ends with `N passed, N failed, N skipped`.
+"""
+import argparse
+import collections
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+DOORS = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "LD_PRELOAD", "LAMINA_OUT")
+
+
+class Skip(Exception):
+    """The machine lacks what the test needs."""
+
+
+class Suite:
+    """Paths of the build and a scratch folder, and the ways to run programs."""
+
+    def __init__(self, build, scratch):
+        self.build, self.scratch = os.path.abspath(build), scratch
+        self.lamina = os.path.join(self.build, "bin", "lamina")
+        self.library = os.path.join(self.build, "lib", "liblamina_inject.so")
+        self.clean = {k: v for k, v in os.environ.items() if k not in DOORS and not k.startswith("LAMINA_")}
+
+    def program(self, name):
+        return os.path.join(self.build, "bin", name)
+
+    def folder(self, name):
+        return os.path.join(self.scratch, name)
+
+    def run(self, command, env=None, status=0, timeout=240):
+        done = subprocess.run(command, env=env or self.clean, capture_output=True, text=True, timeout=timeout, check=False)
+        if status is not None and done.returncode != status:
+            raise AssertionError(f"{command}: exit status {done.returncode}, not {status}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def record(self, name, command, doors=("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"), status=0, **variables):
+        """Runs the command under the recorder and returns (profile folder, finished process)."""
+        out = self.folder(name)
+        env = dict(self.clean, LAMINA_OUT=out, **{door: self.library for door in doors}, **variables)
+        return out, self.run(command, env, status)
+
+    def dump(self, profile):
+        return [json.loads(line) for line in self.run([self.lamina, "dump", profile]).stdout.splitlines()]
+
+    def activities(self, profile):
+        return [entry for entry in self.dump(profile) if entry["record"] in ("kernel", "memcpy", "memset")]
+
+    def report(self, profile):
+        return json.loads(self.run([self.lamina, "json", profile, "-o", "-"]).stdout)
+
+    def info(self, profile):
+        return self.run([self.lamina, "info", profile]).stdout
+
+
+def check(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def tokens(text):
+    return [line for line in text.splitlines() if line.startswith("tokens[")]
+
+
+def phase_rows(report, phase):
+    """{path of names: (time, invocations)} of the summary of all steps of a phase."""
+    rows = collections.defaultdict(lambda: [0.0, 0])
+
+    def visit(nodes, path):
+        for node in nodes:
+            entry = node["entry"]
+            row = rows[path + (entry["name"],)]
+            row[0] += entry["cuda_time_us"]
+            row[1] += entry["invocations"]
+            visit(node["children"], path + (entry["name"],))
+
+    for key, value in report.items():
+        if re.fullmatch(phase + r"(_\d+)?", key):
+            visit(value["summary_stats"], ())
+    return rows
+
+
+def roots_time(report):
+    """Sum of the roots over every phase, in us."""
+    phases = [value for key, value in report.items() if key != "context"]
+    phases += report["context"].get("lamina", {}).get("phases", {}).values()
+    return sum(root["entry"]["cuda_time_us"] for phase in phases for root in phase["model_stats"])
+
+
+def info_number(info, label):
+    found = re.search(rf"^ +{re.escape(label)} +(\d+)", info, re.M)
+    return int(found.group(1)) if found else 0
+
+
+# ---- graphs
+
+
+def zoo(suite, name, arguments):
+    profile, done = suite.record(name, [suite.program("graph_zoo")] + arguments)
+    expectation, dump = suite.folder(name + ".expect"), suite.folder(name + ".dump")
+    with open(expectation, "w", encoding="utf-8") as file:
+        file.write(done.stdout)
+    with open(dump, "w", encoding="utf-8") as file:
+        file.write(suite.run([suite.lamina, "dump", profile]).stdout)
+    result = suite.run([sys.executable, os.path.join(ROOT, "tests", "compare_dump.py"), expectation, dump], status=None)
+    print("    " + result.stdout.splitlines()[-1])
+    check(result.returncode == 0, result.stdout)
+
+
+def test_graph_zoo(suite):
+    zoo(suite, "zoo", [])
+
+
+def test_graphs_recreated(suite):
+    zoo(suite, "recreated", ["--loops", "5000", "recreated"])
+
+
+# ---- a model in both modes
+
+
+def test_modes_agree(suite):
+    """Eager and graph: the program's own result unchanged, the same kernels as often in each layer, all in a layer."""
+    rows = {}
+    for mode in ("eager", "graph"):
+        command = [suite.program("mini_llm"), "--small"] + (["--graph"] if mode == "graph" else [])
+        bare = suite.run(command)
+        profile, done = suite.record("small-" + mode, command)
+        check(tokens(bare.stdout) == tokens(done.stdout) != [], "the tokens differ under the recorder")
+        report = suite.report(profile)
+        rows[mode] = {path: row[1] for path, row in phase_rows(report, "decode").items()}
+        for phase in ("prefill", "decode"):
+            check(not any(path[0].startswith("(") for path in phase_rows(report, phase)), f"{mode}: {phase} has kernels in no layer")
+        activities = suite.activities(profile)
+        total = sum(entry["duration_ns"] for entry in activities) / 1000
+        check(abs(roots_time(report) - total) < 1e-6 * max(total, 1), f"{mode}: rows {roots_time(report)} us, dump {total} us")
+        print(f"    {mode}: {len(activities)} activities, {total:.1f} us in rows and in the dump")
+    check(rows["eager"] == rows["graph"], f"eager and graph differ: {set(rows['eager'].items()) ^ set(rows['graph'].items())}")
+
+
+def test_bytes_per_kernel(suite):
+    """A long run of replays, for the size on disk."""
+    profile, _ = suite.record("replays", [suite.program("mini_llm"), "--small", "--graph", "--steps", "2000", "--no-print-tokens"])
+    kernels = sum(1 for entry in suite.activities(profile) if entry["record"] == "kernel" and entry["phase"] == "decode")
+    size = sum(os.path.getsize(os.path.join(profile, name)) for name in os.listdir(profile))
+    print(f"    {kernels} kernels of replays, {size / kernels:.2f} bytes on disk each")
+    check(kernels > 90000 and size / kernels <= 24, f"{size / kernels:.1f} bytes a kernel")
+
+
+# ---- doors
+
+
+def test_doors(suite):
+    """Every way in gives the same layers."""
+    names = {}
+    doors = {
+        "both": ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"),
+        "cuda": ("CUDA_INJECTION64_PATH",),
+        "nvtx": ("NVTX_INJECTION64_PATH",),
+        "preload": ("LD_PRELOAD",),
+    }
+    for name, variables in doors.items():
+        profile, _ = suite.record("door-" + name, [suite.program("mini_llm"), "--small"], doors=variables)
+        names[name] = {path: row[1] for path, row in phase_rows(suite.report(profile), "decode").items()}
+    profile = suite.folder("door-run")
+    suite.run([suite.lamina, "run", "-o", profile, "--", suite.program("mini_llm"), "--small"])
+    names["run"] = {path: row[1] for path, row in phase_rows(suite.report(profile), "decode").items()}
+    for name, rows in names.items():
+        check(rows and rows == names["both"], f"door {name} gives other layers")
+
+
+# ---- parts of a run
+
+
+def test_every(suite):
+    """--every 4 on a GPU that lags behind the host: what of the chosen steps is there."""
+    command = [suite.program("mini_llm"), "--layers", "8", "--graph", "--steps", "32", "--no-print-tokens"]
+    profile, _ = suite.record("every", command, LAMINA_EVERY="4")
+    whole, _ = suite.record("every-whole", command)
+    per_step = collections.Counter(entry["step"] for entry in suite.activities(profile) if entry["phase"] == "decode")
+    expected = collections.Counter(entry["step"] for entry in suite.activities(whole) if entry["phase"] == "decode")
+    check(sorted(per_step) == list(range(1, 33, 4)), f"steps {sorted(per_step)}")
+    check(all(per_step[step] == expected[step] for step in per_step), "a step misses kernels that were in flight")
+    print(f"    {len(per_step)} of 32 steps, each with all {expected[1]} kernels, though activity went off while they ran")
+
+
+def test_collect(suite):
+    profile, _ = suite.record("collect", [suite.program("mini_llm"), "--small"], LAMINA_COLLECT="decode")
+    phases = {entry["phase"] for entry in suite.activities(profile)}
+    check(phases == {"decode"}, f"--collect decode gives {phases}")
+
+
+# ---- ends
+
+
+def test_kill(suite):
+    """kill -9 in mid-run: everything but the last second is there."""
+    out = suite.folder("killed")
+    env = dict(suite.clean, LAMINA_OUT=out, CUDA_INJECTION64_PATH=suite.library, NVTX_INJECTION64_PATH=suite.library)
+    command = [suite.program("mini_llm"), "--small", "--graph", "--steps", "1000000", "--sleep-ms", "5", "--no-print-tokens"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        time.sleep(6)
+        killed_at = time.time()
+        process.send_signal(signal.SIGKILL)
+    activities = [entry for entry in suite.activities(out) if entry["phase"] == "decode"]
+    last = max(entry["start"] + entry["duration_ns"] for entry in activities) / 1e9
+    print(f"    {len(activities)} activities, the last {killed_at - last:.2f} s before the kill")
+    check(killed_at - last < 1.2, "more than the last second is missing")
+    check("END MISSING" in suite.info(out), "info does not tell that the end is missing")
+    per_step = collections.Counter(entry["step"] for entry in activities)
+    check(len(set(list(per_step.values())[:-1])) == 1, "steps before the end have holes")
+
+
+def test_no_gpu(suite):
+    """Without a device the program ends as it would."""
+    command = [suite.program("mini_llm"), "--small"]
+    bare = suite.run(command, dict(suite.clean, CUDA_VISIBLE_DEVICES=""), status=None)
+    _, done = suite.record("no-gpu", command, status=None, CUDA_VISIBLE_DEVICES="")
+    check((bare.returncode, bare.stdout) == (done.returncode, done.stdout), "the program ended otherwise")
+    print("    " + done.stderr.strip().replace("\n", "\n    "))
+
+
+# ---- a second profiler
+
+
+def torch_program(suite, name, *arguments):
+    try:
+        import torch  # pylint: disable=unused-import,import-outside-toplevel
+    except ImportError as error:
+        raise Skip("no PyTorch") from error
+    return [sys.executable, os.path.join(HERE, name)] + list(arguments)
+
+
+def test_same_kernels_as_torch_profiler(suite):
+    """One deterministic program, each profiler in a run of its own: the same names as often."""
+    peer = json.loads(suite.run(torch_program(suite, "torch_program.py", "--profiler")).stdout.splitlines()[-1])
+    profile, _ = suite.record("torch", torch_program(suite, "torch_program.py"))
+    ours = collections.Counter(entry["name"] for entry in suite.activities(profile) if entry["phase"] == "work")
+    check(ours == collections.Counter(peer), f"ours {ours - collections.Counter(peer)}, theirs {collections.Counter(peer) - ours}")
+    print(f"    {len(ours)} names, {sum(ours.values())} executions")
+
+
+def test_cupti_taken(suite):
+    """torch.profiler in a recorded process: it gets nothing, and both go on."""
+    _, done = suite.record("taken", torch_program(suite, "torch_program.py", "--profiler"))
+    check("Traceback" not in done.stderr, done.stderr)
+
+
+def test_profiler_window(suite):
+    profile, _ = suite.record("window", torch_program(suite, "torch_program.py", "--cuda-profiler"), LAMINA_COLLECT="profiler")
+    activities = suite.activities(profile)
+    check(activities and all(entry["phase"] == "work" for entry in activities), "kernels outside of cudaProfilerStart and Stop")
+
+
+def test_two_devices(suite):
+    listed = suite.run(["nvidia-smi", "-L"]).stdout.count("GPU ")
+    if listed < 2:
+        raise Skip("one GPU")
+    zoo(suite, "two-devices", ["eager_two_devices"])
+
+
+def run_tests(suite, chosen):
+    tests = {name[5:]: function for name, function in globals().items() if name.startswith("test_")}
+    unknown = set(chosen) - set(tests)
+    if unknown:
+        sys.exit(f"no such test: {', '.join(sorted(unknown))}; there are {', '.join(tests)}")
+    counts = collections.Counter()
+    for name in chosen or tests:
+        begin = time.time()
+        try:
+            print(f"{name}")
+            tests[name](suite)
+            result = "passed"
+        except Skip as reason:
+            result = "skipped"
+            print(f"    {reason}")
+        except Exception:  # pylint: disable=broad-except
+            result = "failed"
+            print(traceback.format_exc())
+        counts[result] += 1
+        print(f"  {result} in {time.time() - begin:.1f} s")
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if counts["failed"] else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of the build")
+    parser.add_argument("--keep", help="keep the profiles in this folder")
+    parser.add_argument("tests", nargs="*")
+    arguments = parser.parse_args()
+    scratch = os.path.abspath(arguments.keep) if arguments.keep else tempfile.mkdtemp(prefix="lamina-gpu-test-")
+    os.makedirs(scratch, exist_ok=True)
+    try:
+        return run_tests(Suite(arguments.build, scratch), arguments.tests)
+    finally:
+        if not arguments.keep:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+sys.exit(main())
