@@ -1,22 +1,78 @@
 # CUDA headers for the recorder: CUPTI, the driver API's types and NVTX. Nothing of CUDA is linked.
-# Looked for in CUDA_HOME, the usual place and a folder scripts/quickstart filled from the Python package index.
-find_path(LAMINA_CUDA_INCLUDE_DIR cupti.h
-  HINTS ENV CUDA_HOME ENV CUDA_PATH
-  PATHS /usr/local/cuda ${PROJECT_SOURCE_DIR}/build/cuda-headers
-  PATH_SUFFIXES include extras/CUPTI/include targets/x86_64-linux/include)
-find_path(LAMINA_NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h
-  HINTS ${LAMINA_CUDA_INCLUDE_DIR} ENV CUDA_HOME ENV CUDA_PATH
-  PATHS /usr/local/cuda ${PROJECT_SOURCE_DIR}/build/cuda-headers
-  PATH_SUFFIXES include)
-find_path(LAMINA_CUDA_API_INCLUDE_DIR cuda.h
-  HINTS ${LAMINA_CUDA_INCLUDE_DIR} ENV CUDA_HOME ENV CUDA_PATH
-  PATHS /usr/local/cuda ${PROJECT_SOURCE_DIR}/build/cuda-headers
-  PATH_SUFFIXES include)
-if(NOT LAMINA_CUDA_INCLUDE_DIR OR NOT LAMINA_NVTX_INCLUDE_DIR OR NOT LAMINA_CUDA_API_INCLUDE_DIR)
-  message(FATAL_ERROR "CUPTI, CUDA or NVTX headers not found: set CUDA_HOME to a CUDA toolkit (12 or 13), "
-                      "or run scripts/quickstart, which fetches the headers alone.")
+# All three are taken from one place, so that their versions agree: a CUDA toolkit (12 or newer), or else the folder
+# that scripts/install-deps fills from the Python package index. -DLAMINA_CUDA_HEADERS=FOLDER names a place by hand.
+# LAMINA_NO_TOOLKIT=1 in the environment leaves toolkits out.
+# scripts/install-deps also runs this file alone (cmake -P), to ask whether the headers are there: it prints the place.
+if(CMAKE_SCRIPT_MODE_FILE)
+  cmake_minimum_required(VERSION 3.22)
+endif()
+get_filename_component(lamina_source_dir ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+
+# Sets the three include folders if all the headers are below `place`, and are not of a CUDA that is too old.
+macro(lamina_take_cuda_headers place)
+  file(GLOB lamina_include_dirs ${place}/include ${place}/extras/CUPTI/include ${place}/targets/*/include)
+  foreach(name CUDA CUDA_API NVTX)
+    set(LAMINA_${name}_INCLUDE_DIR "")
+  endforeach()
+  foreach(dir IN LISTS lamina_include_dirs)
+    if(NOT LAMINA_CUDA_INCLUDE_DIR AND EXISTS ${dir}/cupti.h)
+      set(LAMINA_CUDA_INCLUDE_DIR ${dir})
+    endif()
+    if(NOT LAMINA_CUDA_API_INCLUDE_DIR AND EXISTS ${dir}/cuda.h AND EXISTS ${dir}/crt/host_defines.h)
+      set(LAMINA_CUDA_API_INCLUDE_DIR ${dir})
+    endif()
+    if(NOT LAMINA_NVTX_INCLUDE_DIR AND EXISTS ${dir}/nvtx3/nvToolsExt.h)
+      set(LAMINA_NVTX_INCLUDE_DIR ${dir})
+    endif()
+  endforeach()
+  set(lamina_cuda_headers_found OFF)
+  if(LAMINA_CUDA_INCLUDE_DIR AND LAMINA_CUDA_API_INCLUDE_DIR AND LAMINA_NVTX_INCLUDE_DIR)
+    file(STRINGS ${LAMINA_CUDA_API_INCLUDE_DIR}/cuda.h lamina_cuda_version REGEX "^#define CUDA_VERSION +[0-9]+")
+    string(REGEX MATCH "[0-9]+" lamina_cuda_version "${lamina_cuda_version}")
+    if(lamina_cuda_version GREATER_EQUAL 12000)
+      set(lamina_cuda_headers_found ON)
+    endif()
+  endif()
+endmacro()
+
+set(lamina_places "")
+if(NOT "$ENV{LAMINA_NO_TOOLKIT}")
+  list(APPEND lamina_places $ENV{CUDA_HOME} $ENV{CUDA_PATH})
+  find_program(LAMINA_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(LAMINA_NVCC)
+    # Both the folder that nvcc is called in and the one that a link leads to can be the toolkit's.
+    file(REAL_PATH ${LAMINA_NVCC} lamina_real_nvcc)
+    foreach(nvcc ${LAMINA_NVCC} ${lamina_real_nvcc})
+      get_filename_component(dir ${nvcc} DIRECTORY)
+      get_filename_component(dir ${dir} DIRECTORY)
+      list(APPEND lamina_places ${dir})
+    endforeach()
+  endif()
+  list(APPEND lamina_places /usr/local/cuda)
+endif()
+list(APPEND lamina_places ${lamina_source_dir}/build/cuda-headers)
+
+# A place found before, or named by hand, goes first; one that has vanished is looked for anew.
+foreach(place IN LISTS LAMINA_CUDA_HEADERS lamina_places)
+  lamina_take_cuda_headers(${place})
+  if(lamina_cuda_headers_found)
+    set(lamina_place ${place})
+    break()
+  endif()
+endforeach()
+if(NOT lamina_cuda_headers_found)
+  message(FATAL_ERROR "CUPTI, CUDA or NVTX headers not found: set CUDA_HOME to a CUDA toolkit (12 or newer), "
+                      "or run scripts/install-deps, which fetches the headers alone.")
+endif()
+if(CMAKE_SCRIPT_MODE_FILE)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E echo ${lamina_place})
+  return()
 endif()
 
+if(NOT lamina_place STREQUAL "${LAMINA_CUDA_HEADERS}")
+  message(STATUS "CUDA headers: ${lamina_place} (CUDA_VERSION ${lamina_cuda_version})")
+endif()
+set(LAMINA_CUDA_HEADERS ${lamina_place} CACHE PATH "Folder with the CUPTI, CUDA and NVTX headers, such as a CUDA toolkit" FORCE)
 add_library(lamina_cuda_headers INTERFACE)
 target_include_directories(lamina_cuda_headers SYSTEM INTERFACE
   ${LAMINA_CUDA_INCLUDE_DIR} ${LAMINA_NVTX_INCLUDE_DIR} ${LAMINA_CUDA_API_INCLUDE_DIR})

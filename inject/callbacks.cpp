@@ -5,6 +5,7 @@
 
 #include "inject/graph_callbacks.h"
 #include "inject/log.h"
+#include "inject/ranges.h"
 #include "inject/recorder.h"
 
 namespace lamina {
@@ -66,6 +67,7 @@ bool failed(const CUpti_CallbackData& call) {
 
 // Written when the call returns: by then it is known whether it failed or was captured.
 void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpti_CallbackData& call) {
+  if (log.has_start_end()) [[unlikely]] close_ended_ranges(recorder, log);
   LaunchRecord record{{}, log.current_context(), 0, 0, 0};
   auto flags = static_cast<uint8_t>(launch_kind(kind));
   if (kind == CallKind::kGraphLaunch) {

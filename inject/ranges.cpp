@@ -1,6 +1,8 @@
 #include "inject/ranges.h"
 
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include "inject/recorder.h"
 
@@ -58,19 +60,26 @@ void close_step(Recorder& recorder, uint32_t step) {
 
 // ---- the stack
 
+// Ranges of several domains, and started ones, may overlap: those inside of a closed one now have another context.
+void renew_contexts(Recorder& recorder, ThreadLog& log, size_t from) {
+  auto open = log.open_ranges();
+  uint32_t parent = from > 0 ? open[from - 1].context : format::kRootContext;
+  for (OpenRange& range : open.subspan(from)) parent = range.context = find_context(recorder, log, parent, *range.name);
+}
+
 void close_at(Recorder& recorder, ThreadLog& log, size_t index) {
   uint32_t step = log.open_ranges()[index].step;
   log.close_at(index);
-  if (step != 0) close_step(recorder, step);
+  if (index < log.open_ranges().size()) [[unlikely]] renew_contexts(recorder, log, index);
+  if (step != 0) [[unlikely]] close_step(recorder, step);
 }
 
-// Ranges of nvtxRangeStart on this thread that another thread has ended.
-void close_ended(Recorder& recorder, ThreadLog& log) {
-  if (!recorder.start_end_ranges.any_ended()) return;
-  for (size_t i = log.open_ranges().size(); i-- > 0;) {
-    uint64_t id = log.open_ranges()[i].start_id;
-    if (id != 0 && recorder.start_end_ranges.take_ended(id)) close_at(recorder, log, i);
+// The innermost pushed range of the domain; nothing when there is none.
+std::optional<size_t> innermost(std::span<const OpenRange> open, uint32_t domain) {
+  for (size_t i = open.size(); i-- > 0;) {
+    if (open[i].domain == domain && open[i].start_id == 0) return i;
   }
+  return std::nullopt;
 }
 
 bool same_unique(const StringEntry& open, const StringEntry& pushed) {
@@ -89,7 +98,7 @@ void close_abandoned(Recorder& recorder, ThreadLog& log, const StringEntry& push
 }
 
 OpenRange* open_range(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t start_id) {
-  if (log.has_start_end()) [[unlikely]] close_ended(recorder, log);
+  if (log.has_start_end()) [[unlikely]] close_ended_ranges(recorder, log);
   if (name.unique) [[unlikely]] close_abandoned(recorder, log, name);
   log.sync_step();
   uint32_t context = find_context(recorder, log, log.current_context(), name);
@@ -125,12 +134,25 @@ int pop_range(uint32_t domain) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
   if (!log) return -1;
-  if (log->has_start_end()) close_ended(recorder, *log);
-  OpenRange closed{};
-  int level = log->close_innermost(domain, &closed);
-  if (level < 0) recorder.unbalanced_pops.fetch_add(1, std::memory_order_relaxed);
-  if (closed.step != 0) [[unlikely]] close_step(recorder, closed.step);
+  if (log->has_start_end()) [[unlikely]] close_ended_ranges(recorder, *log);
+  int level = log->pop_beyond_depth();
+  if (level >= 0) [[unlikely]] return level;
+  auto index = innermost(log->open_ranges(), domain);
+  if (!index) {
+    recorder.unbalanced_pops.fetch_add(1, std::memory_order_relaxed);
+    return -1;
+  }
+  level = log->open_ranges()[*index].level;
+  close_at(recorder, *log, *index);
   return level;
+}
+
+void close_ended_ranges(Recorder& recorder, ThreadLog& log) {
+  if (!recorder.start_end_ranges.any_ended()) return;
+  for (size_t i = log.open_ranges().size(); i-- > 0;) {
+    uint64_t id = log.open_ranges()[i].start_id;
+    if (id != 0 && recorder.start_end_ranges.take_ended(id)) close_at(recorder, log, i);
+  }
 }
 
 uint64_t start_range(const StringEntry* name, uint32_t domain) {

@@ -6,6 +6,8 @@
 
 namespace lamina {
 
+class Recorder;
+class ThreadLog;
 struct StringEntry;
 
 // The entry of a message; repeated messages of a thread are found without a lock. Null when nothing is recorded.
@@ -16,5 +18,9 @@ int pop_range(uint32_t domain);
 uint64_t start_range(const StringEntry* name, uint32_t domain);
 void end_range(uint64_t id);
 void mark(const StringEntry* name);
+
+// Closes the calling thread's ranges of nvtxRangeStart that another thread has ended. Needed only where the thread has
+// any (ThreadLog::has_start_end), before its stack counts for something.
+void close_ended_ranges(Recorder& recorder, ThreadLog& log);
 
 }  // namespace lamina

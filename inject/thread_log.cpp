@@ -28,18 +28,9 @@ OpenRange* ThreadLog::open(const StringEntry* name, uint32_t context, uint32_t d
   return &range;
 }
 
-int ThreadLog::close_innermost(uint32_t domain, OpenRange* closed) {
-  if (beyond_depth_ > 0) {
-    --beyond_depth_;
-    return static_cast<int>(kMaxDepth + beyond_depth_);
-  }
-  for (size_t i = depth_; i-- > 0;) {
-    if (open_[i].domain != domain || open_[i].start_id != 0) continue;
-    *closed = open_[i];
-    close_at(i);
-    return closed->level;
-  }
-  return -1;
+int ThreadLog::pop_beyond_depth() {
+  if (beyond_depth_ == 0) return -1;
+  return static_cast<int>(kMaxDepth + --beyond_depth_);
 }
 
 // Ranges inside of the closed one stay open in their place: domains and start/end ranges may overlap.

@@ -42,8 +42,8 @@ class ThreadLog {
   // Opens a range of the given context, pushed (start_id 0) or started. Returns null when the stack is full; the
   // pop of such a push is then counted off.
   OpenRange* open(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t start_id);
-  // Closes the innermost pushed range of the domain. Returns its level, or -1 when none is open.
-  int close_innermost(uint32_t domain, OpenRange* closed);
+  // Takes off one of the pushes that found the stack full, and gives its level; -1 when there are none.
+  int pop_beyond_depth();
   void close_at(size_t index);
   std::span<OpenRange> open_ranges() { return {open_, depth_}; }
   bool has_start_end() const { return start_end_count_ > 0; }

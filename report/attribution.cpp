@@ -148,6 +148,8 @@ void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
     tree_.add_cpu_time(frame.home, static_cast<double>(time - frame.begin) / 1000);
   }
   thread.frames.erase(thread.frames.begin() + index);
+  // Overlapping ranges: what was inside of the closed one goes on in another place.
+  for (size_t i = index; i < thread.frames.size(); ++i) thread.frames[i].in_step = thread.frames[i].idle = {};
 }
 
 // The innermost open layer as it stands in the step. Layers not yet seen there are entered.

@@ -1,4 +1,6 @@
 // `lamina json`: a profile as layerwise JSON.
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "report/commands.h"
@@ -27,6 +29,11 @@ void run_json(const JsonOptions& options) {
   load.every_step = true;
   load.rank = options.rank;
   LayerReport report = load_report(options.profile, load);
+  for (const PhaseReport& phase : report.phases) {
+    if (phase.name == "prefill" && phase.step_count > 1) {
+      print_message(fmt::format("{} prefill steps: `prefill` is their sum, each stands under context.lamina.prefill_steps", phase.step_count));
+    }
+  }
   std::string text = write_layerwise_json(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (options.output == "-") return write_stdout(text);
   std::string path = options.output.empty() ? default_name(options.profile) : options.output;

@@ -27,6 +27,7 @@ uint32_t LayerTree::new_node(std::vector<Node>& nodes, uint32_t parent, uint32_t
   node.parent = parent;
   node.name = name;
   node.order = order;
+  node.depth = parent != 0 ? nodes[parent].depth + 1 : 0;
   return static_cast<uint32_t>(nodes.size() - 1);
 }
 
@@ -76,6 +77,7 @@ uint32_t LayerTree::summary_name(uint32_t name) {
 }
 
 Position LayerTree::enter(Position parent, uint32_t name, Order order) {
+  if (summary_[parent.summary].depth >= kMaxDepth) return parent;
   Position call;
   call.summary = summary_child(parent.summary, summary_name(name), false, order);
   ++summary_[call.summary].invocations;

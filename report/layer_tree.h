@@ -33,6 +33,9 @@ class LayerTree {
   // Rows of the model tree are bounded: further calls of a program without phases go into one row.
   static constexpr size_t kMaxModelNodes = 4u << 20;
 
+  // Deeper ranges fold into the one at this depth, so that what walks a report may recurse and JSON readers can read it.
+  static constexpr uint32_t kMaxDepth = 400;
+
   struct Options {
     // Whether the model tree of a phase's step is kept. That of the first step seen always is.
     std::function<bool(std::string_view phase, uint32_t step)> details = [](auto, auto) { return false; };
@@ -70,6 +73,7 @@ class LayerTree {
     uint32_t parent = 0;
     uint32_t name = 0;
     uint32_t trace = 0;
+    uint32_t depth = 0;
     Order order;
     double cpu_us = 0;
     double cuda_us = 0;  // of its own activities; sums of the subtree are made by finish()

@@ -155,7 +155,8 @@ def test_bytes_per_kernel(suite):
     kernels = sum(1 for entry in suite.activities(profile) if entry["record"] == "kernel" and entry["phase"] == "decode")
     size = sum(os.path.getsize(os.path.join(profile, name)) for name in os.listdir(profile))
     print(f"    {kernels} kernels of replays, {size / kernels:.2f} bytes on disk each")
-    check(kernels > 90000 and size / kernels <= 24, f"{size / kernels:.1f} bytes a kernel")
+    check(kernels == 2000 * 45, "not every kernel of every replay is there")
+    check(size / kernels <= 24, f"{size / kernels:.1f} bytes a kernel")
 
 
 # ---- doors

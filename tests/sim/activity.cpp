@@ -18,6 +18,10 @@ namespace {
 // CUPTI 13 appends to the records of CUPTI 12: this many bytes.
 constexpr size_t kNewKernelBytes = 8;
 constexpr size_t kNewMemcpyBytes = 8;
+#if CUPTI_API_VERSION >= 130000
+static_assert(sizeof(CUpti_ActivityKernel10) == sizeof(CUpti_ActivityKernel9) + kNewKernelBytes);
+static_assert(sizeof(CUpti_ActivityMemcpy6) == sizeof(CUpti_ActivityMemcpy5) + kNewMemcpyBytes);
+#endif
 constexpr size_t kShuffleWindow = 64;
 constexpr size_t kReversedBuffers = 4;
 constexpr size_t kMaxRecordBytes = 256;
@@ -40,8 +44,8 @@ struct State {
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
   std::atomic<bool> on[256] = {};
-  std::deque<Record> pending;                // not in a buffer yet
-  std::map<std::thread::id, Buffer> open;    // one a thread with CUPTI 13, one for all with 12
+  std::deque<Record> pending;              // not in a buffer yet
+  std::map<std::thread::id, Buffer> open;  // one a thread with CUPTI 13, one for all with 12
   std::deque<Buffer> full;
   uint64_t records = 0;
   uint32_t random = 1;
@@ -61,10 +65,14 @@ State& state() {
 size_t record_size(CUpti_ActivityKind kind) {
   size_t more = options().cupti_12 ? 0 : 1;
   switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizeof(CUpti_ActivityKernel9) + more * kNewKernelBytes;
-    case CUPTI_ACTIVITY_KIND_MEMCPY: return sizeof(CUpti_ActivityMemcpy5) + more * kNewMemcpyBytes;
-    case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
-    default: return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return sizeof(CUpti_ActivityKernel9) + more * kNewKernelBytes;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(CUpti_ActivityMemcpy5) + more * kNewMemcpyBytes;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(CUpti_ActivityMemcpyPtoP4);
+    default:
+      return sizeof(CUpti_ActivityMemset4);
   }
 }
 

@@ -18,7 +18,7 @@ struct Node {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_KERNEL;
   Work work;
   CUfunction function = nullptr;
-  std::vector<Graph*> bodies;      // one for a child graph, several for a conditional node
+  std::vector<Graph*> bodies;  // one for a child graph, several for a conditional node
   std::vector<unsigned> runs;  // of each body in a launch
 
   uint64_t id() const;

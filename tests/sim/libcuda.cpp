@@ -12,7 +12,8 @@ using namespace sim;
 namespace {
 
 // Puts the work onto the stream, or into the graph that the stream is capturing.
-CUresult run(const ApiCall& call, CUstream handle, const Work& work, CUgraphNodeType type, CUfunction function = nullptr) {
+CUresult run(const ApiCall& call, CUstream handle, const Work& work, CUgraphNodeType type,
+             CUfunction function = nullptr) {
   Stream& stream = stream_of(handle);
   if (stream.capture) {
     add_node(*stream.capture, type, work, function);
@@ -84,10 +85,17 @@ CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice) {
 
 CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 100; break;
-    default: *value = 1000;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = 9;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = 0;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = 100;
+      break;
+    default:
+      *value = 1000;
   }
   return CUDA_SUCCESS;
 }
@@ -165,12 +173,12 @@ CUresult CUDAAPI cuProfilerStop() {
 
 // ---- launches
 
-#define SIM_LAUNCH_KERNEL(function, type)                                                                            \
-  CUresult CUDAAPI function(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,           \
-                            unsigned bz, unsigned shared, CUstream stream, void** arguments SIM_EXTRA_##type) {      \
-    function##_params parameters{f, gx, gy, gz, bx, by, bz, shared, stream, arguments SIM_EXTRA_VALUE_##type};       \
-    ApiCall call(SIM_CALL(function), &parameters, name_of(f));                                                       \
-    return launch_kernel(call, f, {gx, gy, gz, bx, by, bz, shared}, stream, CUPTI_ACTIVITY_LAUNCH_TYPE_##type);      \
+#define SIM_LAUNCH_KERNEL(function, type)                                                                       \
+  CUresult CUDAAPI function(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,      \
+                            unsigned bz, unsigned shared, CUstream stream, void** arguments SIM_EXTRA_##type) { \
+    function##_params parameters{f, gx, gy, gz, bx, by, bz, shared, stream, arguments SIM_EXTRA_VALUE_##type};  \
+    ApiCall call(SIM_CALL(function), &parameters, name_of(f));                                                  \
+    return launch_kernel(call, f, {gx, gy, gz, bx, by, bz, shared}, stream, CUPTI_ACTIVITY_LAUNCH_TYPE_##type); \
   }
 #define SIM_EXTRA_REGULAR , void** extra
 #define SIM_EXTRA_VALUE_REGULAR , extra
@@ -184,8 +192,9 @@ SIM_LAUNCH_KERNEL(cuLaunchCooperativeKernel, COOPERATIVE_SINGLE_DEVICE)
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** arguments, void** extra) {
   cuLaunchKernelEx_params parameters{c, f, arguments, extra};
   ApiCall call(SIM_CALL(cuLaunchKernelEx), &parameters, name_of(f));
-  return launch_kernel(call, f, {c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
-                       c->sharedMemBytes}, c->hStream, CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR);
+  return launch_kernel(
+      call, f, {c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes},
+      c->hStream, CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR);
 }
 
 // ---- copies and memsets

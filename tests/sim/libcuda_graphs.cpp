@@ -38,7 +38,8 @@ char* store_name(const char* text) {
 }
 
 Work node_work(const CUDA_KERNEL_NODE_PARAMS& p) {
-  return kernel_work(p.func, {p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ, p.sharedMemBytes});
+  return kernel_work(p.func,
+                     {p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ, p.sharedMemBytes});
 }
 
 CUpti_ActivityMemcpyKind copy_kind(const CUDA_MEMCPY3D& copy) {
@@ -239,20 +240,22 @@ CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecU
   return call.end(good ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 }
 
-CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* kernel) {
+CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                const CUDA_KERNEL_NODE_PARAMS* kernel) {
   cuGraphExecKernelNodeSetParams_v2_params parameters{exec, node, kernel};
   ApiCall call(SIM_CALL(cuGraphExecKernelNodeSetParams_v2), &parameters);
-  return call.end(set_params(exec_of(exec), node_of(node), node_work(*kernel)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+  return call.end(set_params(exec_of(exec), node_of(node), node_work(*kernel)) ? CUDA_SUCCESS
+                                                                               : CUDA_ERROR_INVALID_VALUE);
 }
 
-#define SIM_GRAPH_LAUNCH(function)                                           \
-  CUresult CUDAAPI function(CUgraphExec exec, CUstream stream) {             \
-    function##_params parameters{exec, stream};                              \
-    ApiCall call(SIM_CALL(function), &parameters);                           \
-    if (!exec) return call.end(CUDA_ERROR_INVALID_VALUE);                    \
-    if (in_forked_child()) return call.end(CUDA_ERROR_NOT_INITIALIZED);      \
-    launch(exec_of(exec), stream_of(stream), call.correlation());            \
-    return call.end(CUDA_SUCCESS);                                           \
+#define SIM_GRAPH_LAUNCH(function)                                      \
+  CUresult CUDAAPI function(CUgraphExec exec, CUstream stream) {        \
+    function##_params parameters{exec, stream};                         \
+    ApiCall call(SIM_CALL(function), &parameters);                      \
+    if (!exec) return call.end(CUDA_ERROR_INVALID_VALUE);               \
+    if (in_forked_child()) return call.end(CUDA_ERROR_NOT_INITIALIZED); \
+    launch(exec_of(exec), stream_of(stream), call.correlation());       \
+    return call.end(CUDA_SUCCESS);                                      \
   }
 SIM_GRAPH_LAUNCH(cuGraphLaunch)
 SIM_GRAPH_LAUNCH(cuGraphLaunch_ptsz)

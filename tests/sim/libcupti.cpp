@@ -29,7 +29,7 @@ CUptiResult CUPTIAPI cuptiGetVersion(uint32_t* version) {
 }
 
 CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char** text) {
-  *text = result == CUPTI_SUCCESS                                          ? "CUPTI_SUCCESS"
+  *text = result == CUPTI_SUCCESS                                    ? "CUPTI_SUCCESS"
           : result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
                                                                      : "CUPTI_ERROR_OF_THE_SIMULATION";
   return CUPTI_SUCCESS;

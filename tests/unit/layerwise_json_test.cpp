@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "report/errors.h"
-#include "report/json_text.h"
 
 namespace lamina {
 namespace {

@@ -1,5 +1,6 @@
 // Ways to end: sim_exit return|exit|_exit|quick|abort|kill|busy [STEPS [MILLISECONDS]]. STEPS steps are made, with a
-// pause of MILLISECONDS behind each. `busy` returns while another thread goes on launching: its kernels are not counted.
+// pause of MILLISECONDS behind each. `busy` returns while another thread goes on launching: its kernels are not
+// counted.
 #include <signal.h>
 
 #include <chrono>

@@ -64,21 +64,26 @@ int exec(char** argv) {
   return status;
 }
 
+pid_t vfork_and_exec(char** arguments) {
+  pid_t child = vfork();
+  if (child != 0) return child;
+  execv("/proc/self/exe", arguments);
+  _exit(1);
+}
+
+pid_t vfork_and_exit() {
+  pid_t child = vfork();
+  if (child != 0) return child;
+  _exit(0);
+}
+
 int with_vfork(char** argv) {
   use_cuda("parent");
   char mode[] = "plain";
   char* arguments[] = {argv[0], mode, nullptr};
-  pid_t first = vfork();
-  if (first == 0) {
-    execv("/proc/self/exe", arguments);
-    _exit(1);
-  }
-  int status = wait_for(first);
-  pid_t second = vfork();
-  if (second == 0) _exit(0);
-  status |= wait_for(second);
+  int failures = wait_for(vfork_and_exec(arguments)) + wait_for(vfork_and_exit());
   use_cuda("parent");
-  return status;
+  return failures;
 }
 
 void busy_thread(std::atomic<bool>& stop, int number) {

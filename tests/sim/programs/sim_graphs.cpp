@@ -218,7 +218,8 @@ CUgraph two_kernels(CUstream stream, const std::string& layer, const std::string
 // The second update finds nothing to change but belongs to other layers. The last one fails: the graphs differ.
 void updated() {
   CUstream stream = make_stream();
-  CUgraph old_graph = two_kernels(stream, "old", "kernel_before"), new_graph = two_kernels(stream, "new", "kernel_after");
+  CUgraph old_graph = two_kernels(stream, "old", "kernel_before"),
+          new_graph = two_kernels(stream, "new", "kernel_after");
   CUgraphExec exec = instantiate(old_graph);
   CUgraphExecUpdateResultInfo info;
   replay(exec, 1, stream);

@@ -216,8 +216,9 @@ struct Case {
   void (*run)();
 };
 constexpr Case kCases[] = {
-    {"push_pop", push_pop}, {"start_end", start_end},   {"ended_elsewhere", ended_elsewhere}, {"domains", domains},
-    {"attributes", event_attributes}, {"deep", deep}, {"names", names},
+    {"push_pop", push_pop}, {"start_end", start_end},         {"ended_elsewhere", ended_elsewhere},
+    {"domains", domains},   {"attributes", event_attributes}, {"deep", deep},
+    {"names", names},
 };
 
 }  // namespace
