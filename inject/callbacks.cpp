@@ -67,7 +67,6 @@ bool failed(const CUpti_CallbackData& call) {
 
 // Written when the call returns: by then it is known whether it failed or was captured.
 void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpti_CallbackData& call) {
-  if (log.has_start_end()) [[unlikely]] close_ended_ranges(recorder, log);
   LaunchRecord record{{}, log.current_context(), 0, 0, 0};
   auto flags = static_cast<uint8_t>(launch_kind(kind));
   if (kind == CallKind::kGraphLaunch) {
@@ -81,6 +80,13 @@ void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpt
   log.append(RecordKind::kLaunch, flags, call.correlationId, record);
 }
 
+// The thread's stream, with the stack as it is now.
+ThreadLog* up_to_date_log(Recorder& recorder) {
+  ThreadLog* log = recorder.thread_log();
+  if (log && log->has_start_end()) [[unlikely]] close_ended_ranges(recorder, *log);
+  return log;
+}
+
 void on_driver_call(Recorder& recorder, CUpti_CallbackId id, const CUpti_CallbackData& call) {
   CallKind kind = id < kMaxDriverCallbacks ? call_kinds[id] : CallKind::kIgnored;
   bool enter = call.callbackSite == CUPTI_API_ENTER;
@@ -89,7 +95,7 @@ void on_driver_call(Recorder& recorder, CUpti_CallbackId id, const CUpti_Callbac
     if (kind == CallKind::kProfilerStop && enter) recorder.collector.profiler_stop();
     return;
   }
-  ThreadLog* log = recorder.thread_log();
+  ThreadLog* log = up_to_date_log(recorder);
   if (!log || kind == CallKind::kIgnored) return;
   if (kind == CallKind::kGraphCall) {
     if (!enter && !failed(call)) on_graph_call(recorder, *log, graph_calls[id], call);
@@ -104,7 +110,7 @@ void on_driver_call(Recorder& recorder, CUpti_CallbackId id, const CUpti_Callbac
 void on_resource(Recorder& recorder, CUpti_CallbackId id, const CUpti_ResourceData& resource) {
   if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) return recorder.activity.forget_names();
   auto* graph = static_cast<const CUpti_GraphData*>(resource.resourceDescriptor);
-  ThreadLog* log = recorder.thread_log();
+  ThreadLog* log = up_to_date_log(recorder);
   if (graph && log) on_graph_event(recorder, *log, id, *graph);
 }
 

@@ -34,6 +34,8 @@ class Collector {
   // For good, when recording has failed.
   void stop();
 
+  std::mutex& mutex() { return mutex_; }
+
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
 
  private:

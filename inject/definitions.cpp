@@ -25,7 +25,7 @@ void Definitions::append(RecordKind kind, uint32_t id, Record record, uint8_t fl
   size_t at = pending_.size();
   pending_.resize(at + size);
   memcpy(pending_.data() + at, &record, sizeof(record));
-  memcpy(pending_.data() + at + sizeof(record), text.data(), text.size());
+  if (!text.empty()) memcpy(pending_.data() + at + sizeof(record), text.data(), text.size());
 }
 
 const StringEntry* Definitions::string(std::string_view text, uint32_t domain) {

@@ -2,7 +2,6 @@
 
 #include <fnmatch.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "inject/clock.h"
@@ -78,7 +77,7 @@ uint32_t Steps::open_range(uint32_t phase, bool collected, Definitions& definiti
 
 void Steps::close_range(uint32_t step, Definitions& definitions) {
   std::lock_guard lock(mutex_);
-  open_ranges_.erase(std::remove(open_ranges_.begin(), open_ranges_.end(), step), open_ranges_.end());
+  if (std::erase(open_ranges_, step) == 0) return;
   definitions.end_step(step, host_now());
   refresh_current();
 }

@@ -24,7 +24,7 @@ std::optional<std::string> phase_of(std::string_view message, const std::vector<
 class Steps {
  public:
   // Opens a step of the phase; `collected` goes into its record. A mark's step ends when the next mark opens one, a
-  // range's with close(). Returns the step's id.
+  // range's with the first close_range(). Returns the step's id.
   uint32_t open_range(uint32_t phase, bool collected, Definitions& definitions);
   void close_range(uint32_t step, Definitions& definitions);
   // `ended` receives the step that the mark replaced, 0 if none.

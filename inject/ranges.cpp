@@ -92,6 +92,7 @@ void close_abandoned(Recorder& recorder, ThreadLog& log, const StringEntry& push
   auto open = log.open_ranges();
   for (size_t i = 0; i < open.size(); ++i) {
     if (!open[i].name->unique || !same_unique(*open[i].name, pushed)) continue;
+    log.forget_beyond_depth();
     for (size_t last = open.size(); last-- > i;) close_at(recorder, log, last);
     return;
   }
@@ -103,7 +104,10 @@ OpenRange* open_range(Recorder& recorder, ThreadLog& log, const StringEntry& nam
   log.sync_step();
   uint32_t context = find_context(recorder, log, log.current_context(), name);
   OpenRange* range = log.open(&name, context, domain, start_id);
-  if (range && name.phase != 0) [[unlikely]] log.set_own_step(*range, open_step(recorder, name, false));
+  if (range && name.phase != 0) [[unlikely]] {
+    log.set_own_step(*range, open_step(recorder, name, false));
+    if (start_id != 0) recorder.start_end_ranges.set_step(start_id, range->step);
+  }
   return range;
 }
 
@@ -175,7 +179,13 @@ void end_range(uint64_t id) {
     recorder.start_end_ranges.remove(id);
     return close_at(recorder, *log, i);
   }
-  recorder.start_end_ranges.end_elsewhere(id);
+  // The process leaves the phase at once, not when the owner next looks.
+  uint32_t step = recorder.start_end_ranges.end_elsewhere(id);
+  if (step != 0) close_step(recorder, step);
+}
+
+void close_all_ranges(Recorder& recorder, ThreadLog& log) {
+  while (!log.open_ranges().empty()) close_at(recorder, log, log.open_ranges().size() - 1);
 }
 
 void mark(const StringEntry* name) {

@@ -23,4 +23,6 @@ void mark(const StringEntry* name);
 // any (ThreadLog::has_start_end), before its stack counts for something.
 void close_ended_ranges(Recorder& recorder, ThreadLog& log);
 
+void close_all_ranges(Recorder& recorder, ThreadLog& log);
+
 }  // namespace lamina

@@ -358,9 +358,8 @@ struct WideTime {
 
 struct TrailerRecord {  // `id`: 0
   RecordHeader header;
-  uint64_t thread_records;
   uint64_t activity_records;
-  uint64_t chunks;  // before this one
+  uint64_t chunks;    // before this one
   uint64_t end_time;  // CLOCK_REALTIME
 };
 
@@ -399,6 +398,6 @@ static_assert(sizeof(MemcpySiteRecord) == 48 && kIsPlain<MemcpySiteRecord>);
 static_assert(sizeof(MemsetSiteRecord) == 40 && kIsPlain<MemsetSiteRecord>);
 static_assert(sizeof(ActivityRecord) == 24 && kIsPlain<ActivityRecord>);
 static_assert(sizeof(WideTime) == 16 && kIsPlain<WideTime>);
-static_assert(sizeof(TrailerRecord) == 40 && kIsPlain<TrailerRecord>);
+static_assert(sizeof(TrailerRecord) == 32 && kIsPlain<TrailerRecord>);
 
 }  // namespace lamina::format

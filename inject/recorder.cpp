@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <ctime>
 #include <thread>
+#include <utility>
 
 #include "inject/callbacks.h"
 #include "inject/log.h"
 #include "inject/process_info.h"
+#include "inject/ranges.h"
 
 namespace lamina {
 
@@ -44,8 +46,6 @@ std::string absolute(const std::string& path) {
   return result;
 }
 
-void on_thread_end(void* log) { static_cast<ThreadLog*>(log)->exited.store(true, std::memory_order_release); }
-
 }  // namespace
 
 thread_local ThreadLog* Recorder::current_log = nullptr;
@@ -57,9 +57,10 @@ Recorder& Recorder::instance() {
 }
 
 Recorder::Recorder() {
+  // What the thread left open ends with it.
   pthread_key_create(&thread_end_key_, [](void* log) {
+    if (!instance().off()) close_all_ranges(instance(), *static_cast<ThreadLog*>(log));
     current_log = nullptr;
-    on_thread_end(log);
   });
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
@@ -100,6 +101,7 @@ void Recorder::start() {
   try {
     std::thread([this] { run_writer(); }).detach();
     atexit(at_exit);
+    at_quick_exit(at_exit);
   } catch (const std::exception& error) {
     log_line("no thread for the writer (%s): nothing is recorded", error.what());
     state_.store(State::kOff);
@@ -132,24 +134,33 @@ bool Recorder::open_file() {
 
 void Recorder::run_writer() {
   pthread_setname_np(pthread_self(), "lamina-writer");
-  for (int round = 1;; ++round) {
-    bool last;
-    {
-      std::unique_lock lock(wake_mutex_);
-      wake_.wait_for(lock, kRoundInterval, [this] { return finish_asked_; });
-      last = finish_asked_;
-    }
+  for (int round = 0; !finish_was_asked(); ++round) {
     try {
-      if (last) return finish();
-      if (round % kRoundsPerFlush == 0) cupti.flush_all(0);
       if (round % kRoundsPerClockPair == 0) definitions.add_clock_pair();
       if (!devices_known_) devices_known_ = add_device_properties(*this);
-      write_round(round % kRoundsPerFlush == 0);
+      // The flush last: should it hang on a GPU that does, all that is there is written.
+      write_round(round % kRoundsPerFlush == 1);
+      if (round % kRoundsPerFlush == 0 && !off()) cupti.flush_all(0);
     } catch (const std::exception& error) {
       stop(error.what());
-      return;
     }
   }
+  try {
+    finish();
+  } catch (const std::exception& error) {
+    log_line("the end of the profile is missing: %s", error.what());
+  }
+  std::lock_guard lock(wake_mutex_);
+  finished_ = true;
+  finished_wake_.notify_all();
+}
+
+// Waits until the next round is due.
+bool Recorder::finish_was_asked() {
+  std::unique_lock lock(wake_mutex_);
+  wake_.wait_for(lock, first_round_ ? std::chrono::milliseconds(0) : kRoundInterval, [this] { return finish_asked_; });
+  first_round_ = false;
+  return finish_asked_;
 }
 
 // Definitions are drained after what refers to them and written before.
@@ -210,11 +221,13 @@ void Recorder::at_exit() {
 }
 
 void Recorder::finish() {
+  if (off()) return;
+  if (!devices_known_) add_device_properties(*this);
+  write_round(true);
   cupti.flush_all(kFlushForced);
   definitions.add_property("nvtx.copies", std::to_string(nvtx_copies.load()));
   definitions.add_property("nvtx.unbalanced_pops", std::to_string(unbalanced_pops.load()));
   definitions.add_clock_pair();
-  if (!devices_known_) add_device_properties(*this);
   write_round(true);
   TrailerRecord trailer{};
   trailer.header = {RecordKind::kTrailer, 0, sizeof(trailer) / 8, 0};
@@ -224,9 +237,6 @@ void Recorder::finish() {
   ChunkHeader header{};
   header.kind = ChunkKind::kTrailer;
   file_.write(header, {reinterpret_cast<const char*>(&trailer), sizeof(trailer)});
-  std::lock_guard lock(wake_mutex_);
-  finished_ = true;
-  finished_wake_.notify_all();
 }
 
 // ---- fork
@@ -234,27 +244,28 @@ void Recorder::finish() {
 // A child of a recording process records nothing: CUDA does not work there, and CUPTI and the file are the parent's. A
 // child of one that has not begun yet starts afresh should it use CUDA itself.
 void Recorder::before_fork() {
-  instance().definitions.mutex().lock();
-  instance().steps.mutex().lock();
-  instance().start_end_ranges.mutex().lock();
-  instance().pool_.mutex().lock();
+  for (std::mutex* mutex : instance().mutexes_across_fork()) mutex->lock();
 }
 
 void Recorder::after_fork_in_parent() {
-  instance().pool_.mutex().unlock();
-  instance().start_end_ranges.mutex().unlock();
-  instance().steps.mutex().unlock();
-  instance().definitions.mutex().unlock();
+  for (std::mutex* mutex : instance().mutexes_across_fork()) mutex->unlock();
 }
 
 void Recorder::after_fork_in_child() {
+  after_fork_in_parent();
   Recorder& recorder = instance();
   if (recorder.state_.load() == State::kRecording) recorder.state_.store(State::kOff);
-  current_log = nullptr;
+  ThreadLog* before = std::exchange(current_log, nullptr);
   pthread_setspecific(recorder.thread_end_key_, nullptr);
   recorder.logs_.store(nullptr);  // left alone, not freed: another thread may have been inside
   recorder.steps.forget_open();
-  after_fork_in_parent();
+  if (!before || recorder.off()) return;
+  if (ThreadLog* log = recorder.new_thread_log()) log->inherit(*before);
+}
+
+// In the order in which they are taken inside of each other.
+std::array<std::mutex*, 5> Recorder::mutexes_across_fork() {
+  return {&collector.mutex(), &steps.mutex(), &definitions.mutex(), &start_end_ranges.mutex(), &pool_.mutex()};
 }
 
 }  // namespace lamina

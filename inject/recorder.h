@@ -2,6 +2,7 @@
 // (entry.cpp), the NVTX handler and the CUPTI callbacks call it; it calls nothing of them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <pthread.h>
 
@@ -68,6 +69,8 @@ class Recorder {
   bool start_cupti();
   bool open_file();
   void run_writer();
+  bool finish_was_asked();
+  std::array<std::mutex*, 5> mutexes_across_fork();
   void write_round(bool all_activity);
   void drain_thread(ThreadLog& log, Chunks& chunks);
   void stop(const char* why);
@@ -89,6 +92,7 @@ class Recorder {
   std::atomic<uint32_t> threads_{0};
 
   // The writer thread's own.
+  bool first_round_ = true;
   bool devices_known_ = false;
   uint64_t activity_records_ = 0;
 

@@ -13,21 +13,29 @@ class StartEndRanges {
  public:
   uint64_t add() {
     std::lock_guard lock(mutex_);
-    ended_.emplace(++last_id_, false);
+    open_.emplace(++last_id_, Range{});
     return last_id_;
+  }
+
+  // The step that the range opened.
+  void set_step(uint64_t id, uint32_t step) {
+    std::lock_guard lock(mutex_);
+    open_[id].step = step;
   }
 
   void remove(uint64_t id) {
     std::lock_guard lock(mutex_);
-    ended_.erase(id);
+    open_.erase(id);
   }
 
-  void end_elsewhere(uint64_t id) {
+  // Returns the step of the range, 0 if it has none or was ended before.
+  uint32_t end_elsewhere(uint64_t id) {
     std::lock_guard lock(mutex_);
-    auto range = ended_.find(id);
-    if (range == ended_.end() || range->second) return;
-    range->second = true;
+    auto range = open_.find(id);
+    if (range == open_.end() || range->second.ended) return 0;
+    range->second.ended = true;
     ended_count_.fetch_add(1, std::memory_order_relaxed);
+    return range->second.step;
   }
 
   bool any_ended() const { return ended_count_.load(std::memory_order_relaxed) > 0; }
@@ -35,9 +43,9 @@ class StartEndRanges {
   // True once, when another thread has ended the range.
   bool take_ended(uint64_t id) {
     std::lock_guard lock(mutex_);
-    auto range = ended_.find(id);
-    if (range == ended_.end() || !range->second) return false;
-    ended_.erase(range);
+    auto range = open_.find(id);
+    if (range == open_.end() || !range->second.ended) return false;
+    open_.erase(range);
     ended_count_.fetch_sub(1, std::memory_order_relaxed);
     return true;
   }
@@ -45,8 +53,13 @@ class StartEndRanges {
   std::mutex& mutex() { return mutex_; }
 
  private:
+  struct Range {
+    bool ended = false;
+    uint32_t step = 0;
+  };
+
   std::mutex mutex_;
-  std::unordered_map<uint64_t, bool> ended_;
+  std::unordered_map<uint64_t, Range> open_;
   std::atomic<size_t> ended_count_{0};
   uint64_t last_id_ = 0;
 };

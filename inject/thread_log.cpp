@@ -43,6 +43,17 @@ void ThreadLog::close_at(size_t index) {
   if (had_step) find_own_step();
 }
 
+void ThreadLog::inherit(const ThreadLog& before) {
+  depth_ = before.depth_;
+  calls_ = before.calls_;
+  beyond_depth_ = before.beyond_depth_;
+  start_end_count_ = before.start_end_count_;
+  for (size_t i = 0; i < depth_; ++i) {
+    open_[i] = before.open_[i];
+    open_[i].step = 0;
+  }
+}
+
 void ThreadLog::set_own_step(OpenRange& range, uint32_t step) {
   range.step = step;
   find_own_step();

@@ -42,8 +42,12 @@ class ThreadLog {
   // Opens a range of the given context, pushed (start_id 0) or started. Returns null when the stack is full; the
   // pop of such a push is then counted off.
   OpenRange* open(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t start_id);
+  // Takes over the ranges open on the same thread before a fork. Their steps are the parent's.
+  void inherit(const ThreadLog& before);
+
   // Takes off one of the pushes that found the stack full, and gives its level; -1 when there are none.
   int pop_beyond_depth();
+  void forget_beyond_depth() { beyond_depth_ = 0; }
   void close_at(size_t index);
   std::span<OpenRange> open_ranges() { return {open_, depth_}; }
   bool has_start_end() const { return start_end_count_ > 0; }
@@ -101,7 +105,6 @@ class ThreadLog {
   uint32_t number() const { return number_; }
   uint32_t tid() const { return tid_; }
 
-  std::atomic<bool> exited{false};
   ThreadLog* next_log = nullptr;  // registry list
 
  private:

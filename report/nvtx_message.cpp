@@ -54,6 +54,7 @@ NvtxMessage parse_module(std::string_view text) {
   std::string_view path = literal_value(text, "'Module'");
   std::string parameters = parameters_text(literal_value(text, "'TrainableParams'"));
   std::string leaf = path_leaf(path);
+  if (leaf.empty()) leaf = "(unnamed)";
   std::string suffix = parameters.empty() ? "" : "(" + parameters + ")";
   return {NvtxMessage::Kind::kLayer, leaf + suffix};
 }
@@ -96,7 +97,7 @@ NvtxMessage parse_nvtx_message(std::string_view text, std::string_view domain) {
     std::string op(text.starts_with("aten::") ? text.substr(6) : text);
     return {NvtxMessage::Kind::kOp, op};
   }
-  return {NvtxMessage::Kind::kLayer, std::string(text)};
+  return {NvtxMessage::Kind::kLayer, text.empty() ? "(unnamed)" : std::string(text)};
 }
 
 }  // namespace lamina

@@ -1,73 +1,20 @@
 """The GPU suite: real programs on a real GPU, recorded by the library as built, compared with what must come out.
 
-Usage: gpu_test.py [--build DIR] [--keep DIR] [TEST...]
 Each test is a function below named test_*. Ends with `N passed, N failed, N skipped`.
 """
-import argparse
 import collections
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.dirname(os.path.abspath(__file__))
-DOORS = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "LD_PRELOAD", "LAMINA_OUT")
-
-
-class Skip(Exception):
-    """The machine lacks what the test needs."""
-
-
-class Suite:
-    """Paths of the build and a scratch folder, and the ways to run programs."""
-
-    def __init__(self, build, scratch):
-        self.build, self.scratch = os.path.abspath(build), scratch
-        self.lamina = os.path.join(self.build, "bin", "lamina")
-        self.library = os.path.join(self.build, "lib", "liblamina_inject.so")
-        self.clean = {k: v for k, v in os.environ.items() if k not in DOORS and not k.startswith("LAMINA_")}
-
-    def program(self, name):
-        return os.path.join(self.build, "bin", name)
-
-    def folder(self, name):
-        return os.path.join(self.scratch, name)
-
-    def run(self, command, env=None, status=0, timeout=240):
-        done = subprocess.run(command, env=env or self.clean, capture_output=True, text=True, timeout=timeout, check=False)
-        if status is not None and done.returncode != status:
-            raise AssertionError(f"{command}: exit status {done.returncode}, not {status}\n{done.stdout}\n{done.stderr}")
-        return done
-
-    def record(self, name, command, doors=("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"), status=0, **variables):
-        """Runs the command under the recorder and returns (profile folder, finished process)."""
-        out = self.folder(name)
-        env = dict(self.clean, LAMINA_OUT=out, **{door: self.library for door in doors}, **variables)
-        return out, self.run(command, env, status)
-
-    def dump(self, profile):
-        return [json.loads(line) for line in self.run([self.lamina, "dump", profile]).stdout.splitlines()]
-
-    def activities(self, profile):
-        return [entry for entry in self.dump(profile) if entry["record"] in ("kernel", "memcpy", "memset")]
-
-    def report(self, profile):
-        return json.loads(self.run([self.lamina, "json", profile, "-o", "-"]).stdout)
-
-    def info(self, profile):
-        return self.run([self.lamina, "info", profile]).stdout
-
-
-def check(condition, message):
-    if not condition:
-        raise AssertionError(message)
+sys.path.insert(0, os.path.dirname(HERE))
+import traced  # pylint: disable=wrong-import-position
+from traced import Skip, check  # pylint: disable=wrong-import-position
 
 
 def tokens(text):
@@ -99,24 +46,12 @@ def roots_time(report):
     return sum(root["entry"]["cuda_time_us"] for phase in phases for root in phase["model_stats"])
 
 
-def info_number(info, label):
-    found = re.search(rf"^ +{re.escape(label)} +(\d+)", info, re.M)
-    return int(found.group(1)) if found else 0
-
-
 # ---- graphs
 
 
 def zoo(suite, name, arguments):
     profile, done = suite.record(name, [suite.program("graph_zoo")] + arguments)
-    expectation, dump = suite.folder(name + ".expect"), suite.folder(name + ".dump")
-    with open(expectation, "w", encoding="utf-8") as file:
-        file.write(done.stdout)
-    with open(dump, "w", encoding="utf-8") as file:
-        file.write(suite.run([suite.lamina, "dump", profile]).stdout)
-    result = suite.run([sys.executable, os.path.join(ROOT, "tests", "compare_dump.py"), expectation, dump], status=None)
-    print("    " + result.stdout.splitlines()[-1])
-    check(result.returncode == 0, result.stdout)
+    print("    " + suite.compare(name, profile, done.stdout))
 
 
 def test_graph_zoo(suite):
@@ -271,43 +206,4 @@ def test_two_devices(suite):
     zoo(suite, "two-devices", ["eager_two_devices"])
 
 
-def run_tests(suite, chosen):
-    tests = {name[5:]: function for name, function in globals().items() if name.startswith("test_")}
-    unknown = set(chosen) - set(tests)
-    if unknown:
-        sys.exit(f"no such test: {', '.join(sorted(unknown))}; there are {', '.join(tests)}")
-    counts = collections.Counter()
-    for name in chosen or tests:
-        begin = time.time()
-        try:
-            print(f"{name}")
-            tests[name](suite)
-            result = "passed"
-        except Skip as reason:
-            result = "skipped"
-            print(f"    {reason}")
-        except Exception:  # pylint: disable=broad-except
-            result = "failed"
-            print(traceback.format_exc())
-        counts[result] += 1
-        print(f"  {result} in {time.time() - begin:.1f} s")
-    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    return 1 if counts["failed"] else 0
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of the build")
-    parser.add_argument("--keep", help="keep the profiles in this folder")
-    parser.add_argument("tests", nargs="*")
-    arguments = parser.parse_args()
-    scratch = os.path.abspath(arguments.keep) if arguments.keep else tempfile.mkdtemp(prefix="lamina-gpu-test-")
-    os.makedirs(scratch, exist_ok=True)
-    try:
-        return run_tests(Suite(arguments.build, scratch), arguments.tests)
-    finally:
-        if not arguments.keep:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-
-sys.exit(main())
+sys.exit(traced.main(globals()))

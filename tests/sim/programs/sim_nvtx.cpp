@@ -42,7 +42,7 @@ void push_pop() {
   kernel("in_wide", {"a", "breit \u00e9\u03a9\U0001f600"});
   nvtxRangePop();
   nvtxRangePushA("");
-  kernel("in_empty", {"a", ""});
+  kernel("in_empty", {"a", "(unnamed)"});
   nvtxRangePop();
   nvtxMarkA("a mark");
   nvtxMarkW(L"another");
