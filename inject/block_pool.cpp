@@ -34,8 +34,8 @@ Block* BlockPool::take() {
   free_ = block->next.load(std::memory_order_relaxed);
   --free_count_;
   block->next.store(nullptr, std::memory_order_relaxed);
-  block->used.store(0, std::memory_order_relaxed);
-  block->drained = 0;
+  block->end.store(block->data, std::memory_order_relaxed);
+  block->drained = block->data;
   return block;
 }
 

@@ -9,15 +9,15 @@
 
 namespace lamina {
 
-// One thread appends, the writer reads what lies below `used`. Neither waits for the other.
+// One thread appends, the writer reads what lies before `end`. Neither waits for the other.
 struct Block {
   static constexpr size_t kBytes = 64u << 10;
   static constexpr size_t kCapacity = kBytes - 32;
 
   std::atomic<Block*> next{nullptr};  // set once, when the thread has gone on to another block
-  std::atomic<uint32_t> used{0};      // bytes of whole records
-  uint32_t drained = 0;               // the writer's
-  uint32_t reserved[4] = {};
+  std::atomic<char*> end{data};       // of the whole records
+  char* drained = data;               // the writer's: what lies before is written
+  uint64_t reserved = 0;
   alignas(8) char data[kCapacity];
 };
 static_assert(sizeof(Block) == Block::kBytes);

@@ -43,17 +43,14 @@ CallKind kind_of(std::string_view name) {
   return graph_call(name) != GraphCall::kNone ? CallKind::kGraphCall : CallKind::kIgnored;
 }
 
+// Launches come first, in the order of LaunchKind.
 LaunchKind launch_kind(CallKind kind) {
-  switch (kind) {
-    case CallKind::kMemcpy: return LaunchKind::kMemcpy;
-    case CallKind::kMemset: return LaunchKind::kMemset;
-    case CallKind::kGraphLaunch: return LaunchKind::kGraph;
-    default: return LaunchKind::kKernel;
-  }
+  return static_cast<LaunchKind>(static_cast<int>(kind) - static_cast<int>(CallKind::kKernel));
 }
+static_assert(static_cast<int>(LaunchKind::kGraph) == static_cast<int>(CallKind::kGraphLaunch) - static_cast<int>(CallKind::kKernel));
 
 // cuGraphLaunch and its _ptsz variant: the first parameter is the executable graph.
-uint32_t launched_graph(Recorder& recorder, const CUpti_CallbackData& call) {
+[[gnu::noinline]] uint32_t launched_graph(Recorder& recorder, const CUpti_CallbackData& call) {
   uint32_t id = 0;
   if (!recorder.cupti.graph_exec_id || !call.functionParams) return 0;
   auto exec = *static_cast<const CUgraphExec*>(call.functionParams);
@@ -87,19 +84,21 @@ ThreadLog* up_to_date_log(Recorder& recorder) {
   return log;
 }
 
+// Calls that are no launches: rare, and kept out of the way of those that are.
+[[gnu::noinline, gnu::cold]] void on_other_call(Recorder& recorder, CallKind kind, CUpti_CallbackId id, const CUpti_CallbackData& call) {
+  bool enter = call.callbackSite == CUPTI_API_ENTER;
+  if (kind == CallKind::kProfilerStart && !enter) recorder.collector.profiler_start();
+  if (kind == CallKind::kProfilerStop && enter) recorder.collector.profiler_stop();
+  ThreadLog* log = kind == CallKind::kGraphCall ? up_to_date_log(recorder) : nullptr;
+  if (log && !enter && !failed(call)) on_graph_call(recorder, *log, graph_calls[id], call);
+}
+
 void on_driver_call(Recorder& recorder, CUpti_CallbackId id, const CUpti_CallbackData& call) {
   CallKind kind = id < kMaxDriverCallbacks ? call_kinds[id] : CallKind::kIgnored;
-  bool enter = call.callbackSite == CUPTI_API_ENTER;
-  if (kind == CallKind::kProfilerStart || kind == CallKind::kProfilerStop) [[unlikely]] {
-    if (kind == CallKind::kProfilerStart && !enter) recorder.collector.profiler_start();
-    if (kind == CallKind::kProfilerStop && enter) recorder.collector.profiler_stop();
-    return;
-  }
+  if (kind > CallKind::kGraphLaunch) [[unlikely]] return on_other_call(recorder, kind, id, call);
   ThreadLog* log = up_to_date_log(recorder);
-  if (!log || kind == CallKind::kIgnored) return;
-  if (kind == CallKind::kGraphCall) {
-    if (!enter && !failed(call)) on_graph_call(recorder, *log, graph_calls[id], call);
-  } else if (enter) {
+  if (!log || kind == CallKind::kIgnored) [[unlikely]] return;
+  if (call.callbackSite == CUPTI_API_ENTER) {
     log->call = {call.symbolName, false, recorder.collector.recording()};
   } else {
     record_launch(recorder, *log, kind, call);
@@ -107,7 +106,7 @@ void on_driver_call(Recorder& recorder, CUpti_CallbackId id, const CUpti_Callbac
   }
 }
 
-void on_resource(Recorder& recorder, CUpti_CallbackId id, const CUpti_ResourceData& resource) {
+[[gnu::noinline]] void on_resource(Recorder& recorder, CUpti_CallbackId id, const CUpti_ResourceData& resource) {
   if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) return recorder.activity.forget_names();
   auto* graph = static_cast<const CUpti_GraphData*>(resource.resourceDescriptor);
   ThreadLog* log = up_to_date_log(recorder);

@@ -21,7 +21,7 @@ struct StringEntry {
   uint32_t id = 0;
   uint32_t domain = 0;    // string id of the domain's name
   uint32_t phase = 0;     // string id of the phase that it opens; 0: none
-  bool unique = false;    // can be open only once on a thread (a phase, a module's instance path)
+  bool unique = false;    // can be open only once on a thread: a phase, a module's instance path
   std::string text;
 };
 

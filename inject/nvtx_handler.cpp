@@ -4,10 +4,12 @@
 #include <nvtx3/nvToolsExtPayload.h>
 
 #include <cstddef>
+#include <cstring>
 #include <cwchar>
 #include <string>
 #include <string_view>
 
+#include "inject/guarded.h"
 #include "inject/ranges.h"
 #include "inject/recorder.h"
 
@@ -16,16 +18,6 @@ namespace {
 
 constexpr std::string_view kUnnamed = "(unnamed)";
 constexpr size_t kMaxText = format::kMaxStringBytes + 1;  // one more than is kept, so that a cut is noticed
-
-// No exception may reach the program. What fails here is memory, and then the event is lost.
-template <typename Function>
-auto guarded(Function function) noexcept -> decltype(function()) {
-  try {
-    return function();
-  } catch (...) {
-    return decltype(function())();
-  }
-}
 
 // ---- texts
 
@@ -57,9 +49,10 @@ const StringEntry* wide(const wchar_t* text, uint32_t domain) {
 // The handles that this tool gives out: a domain is the entry of its name, a registered string its own entry.
 uint32_t domain_id(nvtxDomainHandle_t domain) { return domain ? reinterpret_cast<const StringEntry*>(domain)->id : 0; }
 
+constexpr size_t kNeededSize = offsetof(nvtxEventAttributes_t, message) + sizeof(nvtxMessageValue_t);
+
 const StringEntry* message(const nvtxEventAttributes_t* event, uint32_t domain) {
-  constexpr size_t kNeeded = offsetof(nvtxEventAttributes_t, message) + sizeof(nvtxMessageValue_t);
-  if (!event || event->size < kNeeded) return find_string(kUnnamed, domain);
+  if (!event || event->size < kNeededSize) return find_string(kUnnamed, domain);
   switch (event->messageType) {
     case NVTX_MESSAGE_TYPE_ASCII: return ascii(event->message.ascii, domain);
     case NVTX_MESSAGE_TYPE_UNICODE: return wide(event->message.unicode, domain);
@@ -80,9 +73,9 @@ nvtxRangeId_t start_a(const char* text) { return guarded([&] { return start_rang
 nvtxRangeId_t start_w(const wchar_t* text) { return guarded([&] { return start_range(wide(text, 0), 0); }); }
 void end(nvtxRangeId_t id) { guarded([&] { end_range(id); }); }
 int push_ex(const nvtxEventAttributes_t* event) { return guarded([&] { return push_range(message(event, 0), 0); }); }
-int push_a(const char* text) { return guarded([&] { return push_range(ascii(text, 0), 0); }); }
+int push_a(const char* text) { return push_text(text ? std::string_view(text, strnlen(text, kMaxText)) : kUnnamed); }
 int push_w(const wchar_t* text) { return guarded([&] { return push_range(wide(text, 0), 0); }); }
-int pop() { return guarded([] { return pop_range(0); }); }
+int pop() { return pop_range(0); }
 
 void domain_mark(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* event) {
   guarded([&] { mark(message(event, domain_id(domain))); });
@@ -92,11 +85,11 @@ nvtxRangeId_t domain_start(nvtxDomainHandle_t domain, const nvtxEventAttributes_
 }
 void domain_end(nvtxDomainHandle_t, nvtxRangeId_t id) { end(id); }
 int domain_push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* event) {
+  bool registered = event && event->size >= kNeededSize && event->messageType == NVTX_MESSAGE_TYPE_REGISTERED && event->message.registered;
+  if (registered) [[likely]] return push_range(reinterpret_cast<const StringEntry*>(event->message.registered), domain_id(domain));
   return guarded([&] { return push_range(message(event, domain_id(domain)), domain_id(domain)); });
 }
-int domain_pop(nvtxDomainHandle_t domain) {
-  return guarded([&] { return pop_range(domain_id(domain)); });
-}
+int domain_pop(nvtxDomainHandle_t domain) { return pop_range(domain_id(domain)); }
 
 template <typename Handle>
 Handle handle(const StringEntry* entry) {

@@ -34,7 +34,7 @@ class Steps {
   uint64_t count_opening(uint32_t phase);
 
   // The step of a thread without a phase range of its own.
-  uint32_t current() const { return current_.load(std::memory_order_relaxed); }
+  const std::atomic<uint32_t>& current_step() const { return current_; }
 
   std::mutex& mutex() { return mutex_; }
   void forget_open();  // in a forked child, where no range of the parent's goes on

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "inject/guarded.h"
 #include "inject/recorder.h"
 
 namespace lamina {
@@ -12,26 +13,48 @@ using namespace format;
 
 namespace {
 
-uint64_t hash_text(std::string_view text) {
-  uint64_t hash = text.size() * 0x9e3779b97f4a7c15u;
-  const char* at = text.data();
-  size_t left = text.size();
-  for (; left >= 8; at += 8, left -= 8) {
-    uint64_t word;
-    memcpy(&word, at, 8);
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 29;
-  }
-  uint64_t tail = 0;
-  memcpy(&tail, at, left);
-  hash = (hash ^ tail) * 0xff51afd7ed558ccdu;
-  return hash ^ hash >> 29;
+uint64_t load(const char* at, size_t size) {
+  uint64_t word = 0;
+  memcpy(&word, at, size);
+  return word;
 }
 
-uint32_t find_context(Recorder& recorder, ThreadLog& log, uint32_t parent, const StringEntry& name) {
-  auto& entry = log.context_cache[(parent * 0x9e3779b1u ^ name.id * 0x85ebca6bu) % ThreadLog::kCacheEntries];
-  if (entry.context != 0 && entry.parent == parent && entry.name == name.id) [[likely]] return entry.context;
-  entry = {parent, name.id, recorder.definitions.context(parent, name)};
+// The last word overlaps the one before, so that nothing is left over byte by byte.
+uint64_t hash_text(std::string_view text) {
+  constexpr uint64_t kMultiplier = 0xff51afd7ed558ccdu;
+  uint64_t hash = text.size() * 0x9e3779b97f4a7c15u;
+  const char* at = text.data();
+  if (text.size() < 8) return ((hash ^ load(at, text.size())) * kMultiplier) >> 7;
+  const char* last = at + text.size() - 8;
+  for (; at < last; at += 8) {
+    hash = (hash ^ load(at, 8)) * kMultiplier;
+    hash ^= hash >> 32;
+  }
+  return ((hash ^ load(last, 8)) * kMultiplier) >> 7;
+}
+
+// Repeated texts of a thread are found in its cache.
+[[gnu::noinline, gnu::cold]] void fill(ThreadLog::StringCacheEntry& entry, Recorder& recorder, uint64_t hash, std::string_view text, uint32_t domain) {
+  entry = {hash, domain, recorder.definitions.string(text, domain)};
+}
+
+[[gnu::always_inline]] inline const StringEntry* find_string(Recorder& recorder, ThreadLog& log, std::string_view text, uint32_t domain) {
+  uint64_t hash = hash_text(text);
+  auto& cached = log.string_cache[hash % ThreadLog::kCacheEntries];
+  bool found = cached.hash == hash && cached.domain == domain && cached.entry && cached.entry->text == text;
+  if (!found) [[unlikely]] fill(cached, recorder, hash, text, domain);
+  return cached.entry;
+}
+
+[[gnu::noinline, gnu::cold]] void fill(ThreadLog::ContextCacheEntry& entry, Recorder& recorder, uint64_t key, uint32_t parent, const StringEntry& name) {
+  entry = {key, recorder.definitions.context(parent, name)};
+}
+
+[[gnu::always_inline]] inline uint32_t find_context(Recorder& recorder, ThreadLog& log, uint32_t parent, const StringEntry& name) {
+  uint64_t key = static_cast<uint64_t>(parent) << 32 | name.id;
+  static_assert(ThreadLog::kCacheEntries == 1u << 9);
+  auto& entry = log.context_cache[key * 0x9e3779b97f4a7c15u >> (64 - 9)];
+  if (entry.key != key) [[unlikely]] fill(entry, recorder, key, parent, name);
   return entry.context;
 }
 
@@ -67,9 +90,9 @@ void renew_contexts(Recorder& recorder, ThreadLog& log, size_t from) {
   for (OpenRange& range : open.subspan(from)) parent = range.context = find_context(recorder, log, parent, *range.name);
 }
 
-void close_at(Recorder& recorder, ThreadLog& log, size_t index) {
+void close_at(Recorder& recorder, ThreadLog& log, size_t index, uint64_t now) {
   uint32_t step = log.open_ranges()[index].step;
-  log.close_at(index);
+  log.close_at(index, now);
   if (index < log.open_ranges().size()) [[unlikely]] renew_contexts(recorder, log, index);
   if (step != 0) [[unlikely]] close_step(recorder, step);
 }
@@ -88,22 +111,22 @@ bool same_unique(const StringEntry& open, const StringEntry& pushed) {
 
 // A phase or a module's instance is never open inside of itself: an earlier one was left open by an exception, and so
 // was everything inside of it.
-void close_abandoned(Recorder& recorder, ThreadLog& log, const StringEntry& pushed) {
+void close_abandoned(Recorder& recorder, ThreadLog& log, const StringEntry& pushed, uint64_t now) {
   auto open = log.open_ranges();
   for (size_t i = 0; i < open.size(); ++i) {
     if (!open[i].name->unique || !same_unique(*open[i].name, pushed)) continue;
     log.forget_beyond_depth();
-    for (size_t last = open.size(); last-- > i;) close_at(recorder, log, last);
+    for (size_t last = open.size(); last-- > i;) close_at(recorder, log, last, now);
     return;
   }
 }
 
-OpenRange* open_range(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t start_id) {
+[[gnu::noinline]] OpenRange* open_range(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint32_t start_id, uint64_t now) {
   if (log.has_start_end()) [[unlikely]] close_ended_ranges(recorder, log);
-  if (name.unique) [[unlikely]] close_abandoned(recorder, log, name);
+  if (name.unique) [[unlikely]] close_abandoned(recorder, log, name, now);
   log.sync_step();
   uint32_t context = find_context(recorder, log, log.current_context(), name);
-  OpenRange* range = log.open(&name, context, domain, start_id);
+  OpenRange* range = log.open(&name, context, domain, start_id, now);
   if (range && name.phase != 0) [[unlikely]] {
     log.set_own_step(*range, open_step(recorder, name, false));
     if (start_id != 0) recorder.start_end_ranges.set_step(start_id, range->step);
@@ -116,46 +139,66 @@ OpenRange* open_range(Recorder& recorder, ThreadLog& log, const StringEntry& nam
 const StringEntry* find_string(std::string_view text, uint32_t domain) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log) return nullptr;
-  uint64_t hash = hash_text(text);
-  auto& cached = log->string_cache[hash % ThreadLog::kCacheEntries];
-  if (cached.entry && cached.hash == hash && cached.domain == domain && cached.entry->text == text) [[likely]] {
-    return cached.entry;
-  }
-  cached = {hash, domain, recorder.definitions.string(text, domain)};
-  return cached.entry;
+  return log ? find_string(recorder, *log, text, domain) : nullptr;
 }
 
-int push_range(const StringEntry* name, uint32_t domain) {
-  Recorder& recorder = Recorder::instance();
-  ThreadLog* log = recorder.thread_log();
-  if (!log || !name) return -1;
-  OpenRange* range = open_range(recorder, *log, *name, domain, 0);
-  return range ? range->level : static_cast<int>(ThreadLog::kMaxDepth);
+[[gnu::noinline, gnu::cold]] static int push_unusual(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) noexcept {
+  return guarded([&] {
+    OpenRange* range = open_range(recorder, log, name, domain, 0, now);
+    return range ? range->level : static_cast<int>(ThreadLog::kMaxDepth);
+  });
 }
 
-int pop_range(uint32_t domain) {
+[[gnu::always_inline]] static inline int push(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) {
+  if (!log.can_push() || name.unique) [[unlikely]] return push_unusual(recorder, log, name, domain, now);
+  log.sync_step();
+  return log.push(&name, find_context(recorder, log, log.current_context(), name), domain, now);
+}
+
+int push_range(const StringEntry* name, uint32_t domain) noexcept {
+  uint64_t now = host_now();
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log) return -1;
-  if (log->has_start_end()) [[unlikely]] close_ended_ranges(recorder, *log);
-  int level = log->pop_beyond_depth();
-  if (level >= 0) [[unlikely]] return level;
-  auto index = innermost(log->open_ranges(), domain);
-  if (!index) {
-    recorder.unbalanced_pops.fetch_add(1, std::memory_order_relaxed);
-    return -1;
-  }
-  level = log->open_ranges()[*index].level;
-  close_at(recorder, *log, *index);
-  return level;
+  return log && name ? push(recorder, *log, *name, domain, now) : -1;
+}
+
+int push_text(std::string_view text) noexcept {
+  uint64_t now = host_now();
+  Recorder& recorder = Recorder::instance();
+  ThreadLog* log = recorder.thread_log();
+  return log ? push(recorder, *log, *find_string(recorder, *log, text, 0), 0, now) : -1;
+}
+
+// A pop that closes a phase, another range than the innermost, or nothing.
+[[gnu::noinline, gnu::cold]] static int pop_unusual(Recorder& recorder, ThreadLog& log, uint32_t domain, uint64_t now) noexcept {
+  return guarded([&] {
+    if (log.has_start_end()) close_ended_ranges(recorder, log);
+    int level = log.pop_beyond_depth();
+    if (level >= 0) return level;
+    auto index = innermost(log.open_ranges(), domain);
+    if (!index) {
+      recorder.unbalanced_pops.fetch_add(1, std::memory_order_relaxed);
+      return -1;
+    }
+    level = log.open_ranges()[*index].level;
+    close_at(recorder, log, *index, now);
+    return level;
+  });
+}
+
+int pop_range(uint32_t domain) noexcept {
+  uint64_t now = host_now();
+  Recorder& recorder = Recorder::instance();
+  ThreadLog* log = recorder.thread_log();
+  if (!log) [[unlikely]] return -1;
+  return log->can_pop(domain) ? log->pop(now) : pop_unusual(recorder, *log, domain, now);
 }
 
 void close_ended_ranges(Recorder& recorder, ThreadLog& log) {
   if (!recorder.start_end_ranges.any_ended()) return;
   for (size_t i = log.open_ranges().size(); i-- > 0;) {
-    uint64_t id = log.open_ranges()[i].start_id;
-    if (id != 0 && recorder.start_end_ranges.take_ended(id)) close_at(recorder, log, i);
+    uint32_t id = log.open_ranges()[i].start_id;
+    if (id != 0 && recorder.start_end_ranges.take_ended(id)) close_at(recorder, log, i, host_now());
   }
 }
 
@@ -163,13 +206,14 @@ uint64_t start_range(const StringEntry* name, uint32_t domain) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
   if (!log || !name) return 0;
-  uint64_t id = recorder.start_end_ranges.add();
-  if (!open_range(recorder, *log, *name, domain, id)) recorder.start_end_ranges.remove(id);
+  uint32_t id = recorder.start_end_ranges.add();
+  if (!open_range(recorder, *log, *name, domain, id, host_now())) recorder.start_end_ranges.remove(id);
   return id;
 }
 
 // An id that is not open (ended before, or from before this tool was there) does nothing.
-void end_range(uint64_t id) {
+void end_range(uint64_t range) {
+  auto id = static_cast<uint32_t>(range);
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
   if (!log || id == 0) return;
@@ -177,7 +221,7 @@ void end_range(uint64_t id) {
   for (size_t i = open.size(); i-- > 0;) {
     if (open[i].start_id != id) continue;
     recorder.start_end_ranges.remove(id);
-    return close_at(recorder, *log, i);
+    return close_at(recorder, *log, i, host_now());
   }
   // The process leaves the phase at once, not when the owner next looks.
   uint32_t step = recorder.start_end_ranges.end_elsewhere(id);
@@ -185,7 +229,7 @@ void end_range(uint64_t id) {
 }
 
 void close_all_ranges(Recorder& recorder, ThreadLog& log) {
-  while (!log.open_ranges().empty()) close_at(recorder, log, log.open_ranges().size() - 1);
+  while (!log.open_ranges().empty()) close_at(recorder, log, log.open_ranges().size() - 1, host_now());
 }
 
 void mark(const StringEntry* name) {

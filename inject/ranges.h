@@ -13,10 +13,13 @@ struct StringEntry;
 // The entry of a message; repeated messages of a thread are found without a lock. Null when nothing is recorded.
 const StringEntry* find_string(std::string_view text, uint32_t domain);
 
-int push_range(const StringEntry* name, uint32_t domain);  // both return levels as NVTX defines them
-int pop_range(uint32_t domain);
+// The hot path. All return levels as NVTX defines them, and let no exception out.
+int push_range(const StringEntry* name, uint32_t domain) noexcept;
+int push_text(std::string_view text) noexcept;  // in the default domain
+int pop_range(uint32_t domain) noexcept;
+
 uint64_t start_range(const StringEntry* name, uint32_t domain);
-void end_range(uint64_t id);
+void end_range(uint64_t range);
 void mark(const StringEntry* name);
 
 // Closes the calling thread's ranges of nvtxRangeStart that another thread has ended. Needed only where the thread has

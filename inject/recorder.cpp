@@ -48,13 +48,9 @@ std::string absolute(const std::string& path) {
 
 }  // namespace
 
-thread_local ThreadLog* Recorder::current_log = nullptr;
+constinit thread_local ThreadLog* Recorder::current_log = nullptr;
 
-// Never destroyed: threads and exit handlers of the program may call in at any time.
-Recorder& Recorder::instance() {
-  static Recorder& recorder = *new Recorder;
-  return recorder;
-}
+Recorder* const Recorder::instance_ = new Recorder;
 
 Recorder::Recorder() {
   // What the thread left open ends with it.

@@ -33,7 +33,8 @@ class Recorder {
     kOff,        // failed, ended, or in a child of a fork of a recording process: everything is ignored
   };
 
-  static Recorder& instance();
+  // Made when the library is loaded, never destroyed: threads and exit handlers of the program may call in at any time.
+  static Recorder& instance() { return *instance_; }
 
   // CUDA comes up: opens CUPTI and the profile and starts the writer thread. Says why when it can not. Called once.
   void start();
@@ -63,6 +64,8 @@ class Recorder {
  private:
   Recorder();
 
+  static Recorder* const instance_;
+
   using Chunks = std::vector<std::pair<format::ChunkHeader, std::vector<char>>>;
 
   ThreadLog* new_thread_log();
@@ -81,7 +84,7 @@ class Recorder {
   static void after_fork_in_child();
 
   // Initial-exec: one load, no call. Null before the thread's first event, after its end and after a fork.
-  static thread_local ThreadLog* current_log __attribute__((tls_model("initial-exec")));
+  static constinit thread_local ThreadLog* current_log __attribute__((tls_model("initial-exec")));
 
   std::atomic<State> state_{State::kWaiting};
   std::atomic<bool> started_{false};

@@ -1,5 +1,5 @@
 // The ranges of nvtxRangeStart that are open in the process. They count for the thread that started them; another
-// thread may end them, which the owner sees at its next event. Ids are never reused, so that a stale one does nothing.
+// thread may end them, which the owner sees at its next event. Ids are not used again, so that a stale one does nothing.
 #pragma once
 
 #include <atomic>
@@ -11,25 +11,26 @@ namespace lamina {
 
 class StartEndRanges {
  public:
-  uint64_t add() {
+  uint32_t add() {
     std::lock_guard lock(mutex_);
-    open_.emplace(++last_id_, Range{});
+    if (++last_id_ == 0) ++last_id_;  // 0 is no range
+    open_.emplace(last_id_, Range{});
     return last_id_;
   }
 
   // The step that the range opened.
-  void set_step(uint64_t id, uint32_t step) {
+  void set_step(uint32_t id, uint32_t step) {
     std::lock_guard lock(mutex_);
     open_[id].step = step;
   }
 
-  void remove(uint64_t id) {
+  void remove(uint32_t id) {
     std::lock_guard lock(mutex_);
     open_.erase(id);
   }
 
   // Returns the step of the range, 0 if it has none or was ended before.
-  uint32_t end_elsewhere(uint64_t id) {
+  uint32_t end_elsewhere(uint32_t id) {
     std::lock_guard lock(mutex_);
     auto range = open_.find(id);
     if (range == open_.end() || range->second.ended) return 0;
@@ -41,7 +42,7 @@ class StartEndRanges {
   bool any_ended() const { return ended_count_.load(std::memory_order_relaxed) > 0; }
 
   // True once, when another thread has ended the range.
-  bool take_ended(uint64_t id) {
+  bool take_ended(uint32_t id) {
     std::lock_guard lock(mutex_);
     auto range = open_.find(id);
     if (range == open_.end() || !range->second.ended) return false;
@@ -59,9 +60,9 @@ class StartEndRanges {
   };
 
   std::mutex mutex_;
-  std::unordered_map<uint64_t, Range> open_;
+  std::unordered_map<uint32_t, Range> open_;
   std::atomic<size_t> ended_count_{0};
-  uint64_t last_id_ = 0;
+  uint32_t last_id_ = 0;
 };
 
 }  // namespace lamina

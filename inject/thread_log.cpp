@@ -1,31 +1,31 @@
 #include "inject/thread_log.h"
 
-#include <algorithm>
-
 #include "inject/definitions.h"
 
 namespace lamina {
 
 using namespace format;
 
-OpenRange* ThreadLog::open(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t start_id) {
-  if (depth_ == kMaxDepth) {
+int ThreadLog::next_level(uint32_t domain) const {
+  for (const OpenRange* range = top_; range != open_; --range) {
+    if (range->domain == domain && range->start_id == 0) return range->level + 1;
+  }
+  return 0;
+}
+
+void ThreadLog::update_unusual() { unusual_ = depth() == kMaxDepth || beyond_depth_ > 0 || start_end_count_ > 0; }
+
+OpenRange* ThreadLog::open(const StringEntry* name, uint32_t context, uint32_t domain, uint32_t start_id, uint64_t now) {
+  if (depth() == kMaxDepth) {
     if (start_id == 0) ++beyond_depth_;
     return nullptr;
   }
-  int level = 0;
-  for (size_t i = depth_; i-- > 0;) {
-    if (open_[i].domain == domain && open_[i].start_id == 0) {
-      level = open_[i].level + 1;
-      break;
-    }
-  }
-  // The record first: should it begin a new block, the state at its head must not hold this range yet.
-  append(RecordKind::kPush, start_id != 0 ? kPushStartEnd : 0, context, PushRecord{{}, host_now()});
+  int level = next_level(domain);
+  append_timed(RecordKind::kPush, start_id != 0 ? kPushStartEnd : 0, context, now);
   if (start_id != 0) ++start_end_count_;
-  OpenRange& range = open_[depth_++];
-  range = {context, ++calls_, name, domain, level, 0, start_id};
-  return &range;
+  *++top_ = {context, ++calls_, name, domain, level, 0, start_id};
+  update_unusual();
+  return top_;
 }
 
 int ThreadLog::pop_beyond_depth() {
@@ -33,25 +33,33 @@ int ThreadLog::pop_beyond_depth() {
   return static_cast<int>(kMaxDepth + --beyond_depth_);
 }
 
+void ThreadLog::forget_beyond_depth() {
+  beyond_depth_ = 0;
+  update_unusual();
+}
+
 // Ranges inside of the closed one stay open in their place: domains and start/end ranges may overlap.
-void ThreadLog::close_at(size_t index) {
-  append(RecordKind::kPop, 0, static_cast<uint32_t>(index), PopRecord{{}, host_now()});
-  bool had_step = open_[index].step != 0;
-  if (open_[index].start_id != 0) --start_end_count_;
-  std::copy(open_ + index + 1, open_ + depth_, open_ + index);
-  --depth_;
+void ThreadLog::close_at(size_t index, uint64_t now) {
+  append_timed(RecordKind::kPop, 0, static_cast<uint32_t>(index), now);
+  OpenRange* closed = open_ + 1 + index;
+  bool had_step = closed->step != 0;
+  if (closed->start_id != 0) --start_end_count_;
+  for (OpenRange* range = closed; range != top_; ++range) *range = range[1];
+  --top_;
   if (had_step) find_own_step();
+  update_unusual();
 }
 
 void ThreadLog::inherit(const ThreadLog& before) {
-  depth_ = before.depth_;
+  top_ = open_ + before.depth();
   calls_ = before.calls_;
   beyond_depth_ = before.beyond_depth_;
   start_end_count_ = before.start_end_count_;
-  for (size_t i = 0; i < depth_; ++i) {
+  for (size_t i = 1; i <= depth(); ++i) {
     open_[i] = before.open_[i];
     open_[i].step = 0;
   }
+  update_unusual();
 }
 
 void ThreadLog::set_own_step(OpenRange& range, uint32_t step) {
@@ -60,13 +68,15 @@ void ThreadLog::set_own_step(OpenRange& range, uint32_t step) {
 }
 
 void ThreadLog::find_own_step() {
-  own_step_ = 0;
-  for (size_t i = 0; i < depth_; ++i) {
-    if (open_[i].step != 0) own_step_ = open_[i].step;
+  uint32_t step = 0;
+  for (const OpenRange& range : open_ranges()) {
+    if (range.step != 0) step = range.step;
   }
+  own_step_.store(step, std::memory_order_relaxed);
+  step_ = step != 0 ? &own_step_ : &process_step_;
 }
 
-void ThreadLog::mark(uint32_t string, uint64_t time) { append(RecordKind::kMark, 0, string, MarkRecord{{}, time}); }
+void ThreadLog::mark(uint32_t string, uint64_t time) { append_timed(RecordKind::kMark, 0, string, time); }
 
 void ThreadLog::note_step(uint32_t step) {
   noted_step_ = step;
@@ -96,29 +106,27 @@ bool ThreadLog::next_block() {
 // Fits into an empty block: kMaxDepth open calls are 2 KB.
 void ThreadLog::write_state() {
   ThreadStateRecord state{{}, noted_step_, calls_};
-  size_t size = sizeof(state) + depth_ * sizeof(OpenCall);
-  state.header = {RecordKind::kThreadState, 0, static_cast<uint16_t>(size / 8), static_cast<uint32_t>(depth_)};
+  size_t size = sizeof(state) + depth() * sizeof(OpenCall);
+  state.header = {RecordKind::kThreadState, 0, static_cast<uint16_t>(size / 8), static_cast<uint32_t>(depth())};
   __builtin_memcpy(cursor_, &state, sizeof(state));
-  cursor_ += sizeof(state);
-  for (size_t i = 0; i < depth_; ++i) {
-    OpenCall open{open_[i].context, open_[i].call};
-    __builtin_memcpy(cursor_, &open, sizeof(open));
-    cursor_ += sizeof(open);
+  for (size_t i = 0; i < depth(); ++i) {
+    OpenCall open{open_[i + 1].context, open_[i + 1].call};
+    __builtin_memcpy(cursor_ + sizeof(state) + i * sizeof(open), &open, sizeof(open));
   }
-  publish();
+  publish(size);
 }
 
 bool ThreadLog::drain(Piece& out) {
   if (!drain_block_) drain_block_ = first_.load(std::memory_order_acquire);
   if (!drain_block_) return false;
   for (;;) {
-    // `next` first: once it is set, `used` has its last value.
+    // `next` first: once it is set, `end` has its last value.
     Block* next = drain_block_->next.load(std::memory_order_acquire);
-    uint32_t used = drain_block_->used.load(std::memory_order_acquire);
-    if (used > drain_block_->drained) {
-      out.records.assign(drain_block_->data + drain_block_->drained, drain_block_->data + used);
+    char* end = drain_block_->end.load(std::memory_order_acquire);
+    if (end > drain_block_->drained) {
+      out.records.assign(drain_block_->drained, end);
       out.sequence = sequence_++;
-      drain_block_->drained = used;
+      drain_block_->drained = end;
       return true;
     }
     if (!next) return false;

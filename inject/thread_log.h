@@ -23,54 +23,81 @@ struct OpenRange {
   uint32_t call;
   const StringEntry* name;
   uint32_t domain;
-  int level;        // place among the open ranges of its domain, as nvtxRangePush returns it
-  uint32_t step;    // opened by this range; 0: none
-  uint64_t start_id;  // of nvtxRangeStart; 0: pushed
+  int level;          // place among the open ranges of its domain, as nvtxRangePush returns it
+  uint32_t step;      // opened by this range; 0: none
+  uint32_t start_id;  // of nvtxRangeStart; 0: pushed
 };
 
 class ThreadLog {
  public:
   static constexpr size_t kMaxDepth = 256;
+  static constexpr uint32_t kNoDomain = UINT32_MAX;
 
   ThreadLog(uint32_t number, uint32_t tid, BlockPool& pool, const Steps& steps)
-      : number_(number), tid_(tid), pool_(pool), steps_(steps) {}
+      : number_(number), tid_(tid), pool_(pool), process_step_(steps.current_step()), step_(&process_step_) {}
 
   // ---- the thread's own side
 
-  uint32_t current_context() const { return depth_ > 0 ? open_[depth_ - 1].context : format::kRootContext; }
+  uint32_t current_context() const { return top_->context; }
+
+  // The hot path: a push or pop of which nothing is unusual. The caller asks first, and reads the clock before all else.
+  bool can_push() const { return !unusual_; }
+  int push(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t now) {
+    // The record first: should it begin a new block, the state at its head must not hold this range yet.
+    append_timed(format::RecordKind::kPush, 0, context, now);
+    bool same_domain = top_->domain == domain && top_->start_id == 0;
+    int level = same_domain ? top_->level + 1 : next_level(domain);
+    *++top_ = {context, ++calls_, name, domain, level, 0, 0};
+    if (top_ == open_ + kMaxDepth) [[unlikely]] unusual_ = true;
+    return level;
+  }
+  bool can_pop(uint32_t domain) const { return top_->domain == domain && top_->step == 0 && !unusual_; }
+  int pop(uint64_t now) {
+    // Here too: a block that begins with this record must still hold the range.
+    append_timed(format::RecordKind::kPop, 0, static_cast<uint32_t>(top_ - open_) - 1, now);
+    return top_--->level;
+  }
 
   // Opens a range of the given context, pushed (start_id 0) or started. Returns null when the stack is full; the
   // pop of such a push is then counted off.
-  OpenRange* open(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t start_id);
+  OpenRange* open(const StringEntry* name, uint32_t context, uint32_t domain, uint32_t start_id, uint64_t now);
   // Takes over the ranges open on the same thread before a fork. Their steps are the parent's.
   void inherit(const ThreadLog& before);
 
   // Takes off one of the pushes that found the stack full, and gives its level; -1 when there are none.
   int pop_beyond_depth();
-  void forget_beyond_depth() { beyond_depth_ = 0; }
-  void close_at(size_t index);
-  std::span<OpenRange> open_ranges() { return {open_, depth_}; }
+  void forget_beyond_depth();
+  void close_at(size_t index, uint64_t now);
+  std::span<OpenRange> open_ranges() { return {open_ + 1, depth()}; }
   bool has_start_end() const { return start_end_count_ > 0; }
 
   void mark(uint32_t string, uint64_t time);
 
   // Notes the step in the stream when it is not the one noted last. Comes before every push, launch and node.
   void sync_step() {
-    uint32_t step = own_step_ != 0 ? own_step_ : steps_.current();
+    uint32_t step = step_->load(std::memory_order_relaxed);
     if (step != noted_step_) [[unlikely]] note_step(step);
   }
   void set_own_step(OpenRange& range, uint32_t step);
 
-  // Appends a record of fixed size. False when there was no buffer: the loss is counted.
+  // Appends a record of fixed size. Without a buffer it is lost, and counted.
   template <typename Record>
-  bool append(format::RecordKind kind, uint8_t flags, uint32_t id, Record record) {
+  void append(format::RecordKind kind, uint8_t flags, uint32_t id, Record record) {
     const format::RecordHeader header{kind, flags, sizeof(Record) / 8, id};
     __builtin_memcpy(&record, &header, sizeof(header));
-    char* place = reserve(sizeof(Record));
-    if (!place) [[unlikely]] return false;
-    __builtin_memcpy(place, &record, sizeof(Record));
-    publish();
-    return true;
+    if (has_room(sizeof(Record))) [[likely]] {
+      __builtin_memcpy(cursor_, &record, sizeof(Record));
+      publish(sizeof(Record));
+    }
+  }
+
+  // The same for the records that are a header and a time.
+  void append_timed(format::RecordKind kind, uint8_t flags, uint32_t id, uint64_t time) {
+    uint64_t words[2] = {static_cast<uint64_t>(kind) | static_cast<uint64_t>(flags) << 8 | uint64_t{2} << 16 | static_cast<uint64_t>(id) << 32, time};
+    if (has_room(sizeof(words))) [[likely]] {
+      __builtin_memcpy(cursor_, words, sizeof(words));
+      publish(sizeof(words));
+    }
   }
 
   // What CUPTI tells at the start of a driver call, for what happens inside of it.
@@ -82,7 +109,8 @@ class ThreadLog {
 
   // Context and string look-ups this thread made before, by hash; a miss asks Definitions.
   struct ContextCacheEntry {
-    uint32_t parent = 0, name = 0, context = 0;
+    uint64_t key = 0;  // parent << 32 | name
+    uint32_t context = 0;
   };
   struct StringCacheEntry {
     uint64_t hash = 0;
@@ -108,35 +136,37 @@ class ThreadLog {
   ThreadLog* next_log = nullptr;  // registry list
 
  private:
-  char* reserve(size_t size) {
-    if (static_cast<size_t>(end_ - cursor_) < size) [[unlikely]] {
-      if (!next_block()) return nullptr;
-    }
-    char* place = cursor_;
+  bool has_room(size_t size) { return static_cast<size_t>(end_ - cursor_) >= size || next_block(); }
+  void publish(size_t size) {
     cursor_ += size;
-    return place;
+    block_->end.store(cursor_, std::memory_order_release);
   }
-  void publish() { block_->used.store(static_cast<uint32_t>(cursor_ - block_->data), std::memory_order_release); }
-  bool next_block();
+  [[gnu::cold]] bool next_block();
   void write_state();
-  void note_step(uint32_t step);
+  [[gnu::cold]] void note_step(uint32_t step);
+  [[gnu::cold]] int next_level(uint32_t domain) const;
+  void update_unusual();
+  size_t depth() const { return static_cast<size_t>(top_ - open_); }
   void find_own_step();
 
   const uint32_t number_;
   const uint32_t tid_;
   BlockPool& pool_;
-  const Steps& steps_;
+  const std::atomic<uint32_t>& process_step_;
 
   char* cursor_ = nullptr;
   char* end_ = nullptr;
   Block* block_ = nullptr;
-  uint32_t own_step_ = 0;  // of the innermost phase range open on this thread
+  std::atomic<uint32_t> own_step_{0};  // of the innermost phase range open on this thread; only the thread uses it
+  const std::atomic<uint32_t>* step_;  // own_step_ while there is one, else the process's
   uint32_t noted_step_ = format::kStartupStep;
   uint32_t calls_ = 0;
-  size_t depth_ = 0;
   size_t beyond_depth_ = 0;  // pushes that found the stack full and are still open
   size_t start_end_count_ = 0;
-  OpenRange open_[kMaxDepth];
+  bool unusual_ = false;  // the stack is full, or has ranges of nvtxRangeStart
+  // Below the outermost range lies one that is never closed, so that the hot path need not ask whether any is open.
+  OpenRange open_[kMaxDepth + 1] = {{format::kRootContext, 0, nullptr, kNoDomain, -1, 0, 0}};
+  OpenRange* top_ = open_;
 
   std::atomic<Block*> first_{nullptr};
   std::atomic<uint64_t> lost_{0};
