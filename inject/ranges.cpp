@@ -46,15 +46,17 @@ uint64_t hash_text(std::string_view text) {
   return cached.entry;
 }
 
-[[gnu::noinline, gnu::cold]] void fill(ThreadLog::ContextCacheEntry& entry, Recorder& recorder, uint64_t key, uint32_t parent, const StringEntry& name) {
-  entry = {key, recorder.definitions.context(parent, name)};
+uint64_t context_key(uint32_t parent, const StringEntry& name) { return static_cast<uint64_t>(parent) << 32 | name.id; }
+
+ThreadLog::ContextCacheEntry& context_entry(ThreadLog& log, uint64_t key) {
+  static_assert(ThreadLog::kCacheEntries == 1u << 9);
+  return log.context_cache[key * 0x9e3779b97f4a7c15u >> (64 - 9)];
 }
 
-[[gnu::always_inline]] inline uint32_t find_context(Recorder& recorder, ThreadLog& log, uint32_t parent, const StringEntry& name) {
-  uint64_t key = static_cast<uint64_t>(parent) << 32 | name.id;
-  static_assert(ThreadLog::kCacheEntries == 1u << 9);
-  auto& entry = log.context_cache[key * 0x9e3779b97f4a7c15u >> (64 - 9)];
-  if (entry.key != key) [[unlikely]] fill(entry, recorder, key, parent, name);
+uint32_t find_context(Recorder& recorder, ThreadLog& log, uint32_t parent, const StringEntry& name) {
+  uint64_t key = context_key(parent, name);
+  auto& entry = context_entry(log, key);
+  if (entry.key != key) entry = {key, recorder.definitions.context(parent, name)};
   return entry.context;
 }
 
@@ -149,24 +151,27 @@ const StringEntry* find_string(std::string_view text, uint32_t domain) {
   });
 }
 
-[[gnu::always_inline]] static inline int push(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) {
-  if (!log.can_push() || name.unique) [[unlikely]] return push_unusual(recorder, log, name, domain, now);
-  log.sync_step();
-  return log.push(&name, find_context(recorder, log, log.current_context(), name), domain, now);
+// Nothing but the tail call of push_unusual leaves this, which keeps it short.
+[[gnu::always_inline]] static inline int push(ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) {
+  if (log.can_push(domain) && !name.unique) [[likely]] {
+    uint64_t key = context_key(log.current_context(), name);
+    const auto& entry = context_entry(log, key);
+    if (entry.key == key) [[likely]] return log.push(&name, entry.context, domain, now);
+  }
+  return push_unusual(Recorder::instance(), log, name, domain, now);
 }
 
 int push_range(const StringEntry* name, uint32_t domain) noexcept {
   uint64_t now = host_now();
-  Recorder& recorder = Recorder::instance();
-  ThreadLog* log = recorder.thread_log();
-  return log && name ? push(recorder, *log, *name, domain, now) : -1;
+  ThreadLog* log = Recorder::instance().thread_log();
+  return log && name ? push(*log, *name, domain, now) : -1;
 }
 
 int push_text(std::string_view text) noexcept {
   uint64_t now = host_now();
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  return log ? push(recorder, *log, *find_string(recorder, *log, text, 0), 0, now) : -1;
+  return log ? push(*log, *find_string(recorder, *log, text, 0), 0, now) : -1;
 }
 
 // A pop that closes a phase, another range than the innermost, or nothing.

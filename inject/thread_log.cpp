@@ -21,6 +21,7 @@ OpenRange* ThreadLog::open(const StringEntry* name, uint32_t context, uint32_t d
     return nullptr;
   }
   int level = next_level(domain);
+  // The record first: should it begin a new block, the state at its head must not hold this range yet. So with pops.
   append_timed(RecordKind::kPush, start_id != 0 ? kPushStartEnd : 0, context, now);
   if (start_id != 0) ++start_end_count_;
   *++top_ = {context, ++calls_, name, domain, level, 0, start_id};

@@ -40,21 +40,23 @@ class ThreadLog {
 
   uint32_t current_context() const { return top_->context; }
 
-  // The hot path: a push or pop of which nothing is unusual. The caller asks first, and reads the clock before all else.
-  bool can_push() const { return !unusual_; }
+  // The hot path: a push or pop of which nothing is unusual, in the domain of the range it is in, the step noted, room
+  // in the block. The caller asks first, and reads the clock before all else.
+  bool can_push(uint32_t domain) const {
+    return top_->domain == domain && !unusual_ && step_->load(std::memory_order_relaxed) == noted_step_ && has_room(kTimedBytes);
+  }
   int push(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t now) {
-    // The record first: should it begin a new block, the state at its head must not hold this range yet.
-    append_timed(format::RecordKind::kPush, 0, context, now);
-    bool same_domain = top_->domain == domain && top_->start_id == 0;
-    int level = same_domain ? top_->level + 1 : next_level(domain);
+    write_timed(format::RecordKind::kPush, 0, context, now);
+    int level = top_->level + 1;
     *++top_ = {context, ++calls_, name, domain, level, 0, 0};
     if (top_ == open_ + kMaxDepth) [[unlikely]] unusual_ = true;
     return level;
   }
-  bool can_pop(uint32_t domain) const { return top_->domain == domain && top_->step == 0 && !unusual_; }
+  bool can_pop(uint32_t domain) const {
+    return top_->domain == domain && top_->step == 0 && !unusual_ && has_room(kTimedBytes);
+  }
   int pop(uint64_t now) {
-    // Here too: a block that begins with this record must still hold the range.
-    append_timed(format::RecordKind::kPop, 0, static_cast<uint32_t>(top_ - open_) - 1, now);
+    write_timed(format::RecordKind::kPop, 0, static_cast<uint32_t>(top_ - open_) - 1, now);
     return top_--->level;
   }
 
@@ -85,19 +87,14 @@ class ThreadLog {
   void append(format::RecordKind kind, uint8_t flags, uint32_t id, Record record) {
     const format::RecordHeader header{kind, flags, sizeof(Record) / 8, id};
     __builtin_memcpy(&record, &header, sizeof(header));
-    if (has_room(sizeof(Record))) [[likely]] {
-      __builtin_memcpy(cursor_, &record, sizeof(Record));
-      publish(sizeof(Record));
-    }
+    if (!has_room(sizeof(Record)) && !next_block()) [[unlikely]] return;
+    __builtin_memcpy(cursor_, &record, sizeof(Record));
+    publish(sizeof(Record));
   }
 
   // The same for the records that are a header and a time.
   void append_timed(format::RecordKind kind, uint8_t flags, uint32_t id, uint64_t time) {
-    uint64_t words[2] = {static_cast<uint64_t>(kind) | static_cast<uint64_t>(flags) << 8 | uint64_t{2} << 16 | static_cast<uint64_t>(id) << 32, time};
-    if (has_room(sizeof(words))) [[likely]] {
-      __builtin_memcpy(cursor_, words, sizeof(words));
-      publish(sizeof(words));
-    }
+    if (has_room(kTimedBytes) || next_block()) [[likely]] write_timed(kind, flags, id, time);
   }
 
   // What CUPTI tells at the start of a driver call, for what happens inside of it.
@@ -136,7 +133,15 @@ class ThreadLog {
   ThreadLog* next_log = nullptr;  // registry list
 
  private:
-  bool has_room(size_t size) { return static_cast<size_t>(end_ - cursor_) >= size || next_block(); }
+  static constexpr size_t kTimedBytes = 16;
+
+  bool has_room(size_t size) const { return static_cast<size_t>(end_ - cursor_) >= size; }
+  void write_timed(format::RecordKind kind, uint8_t flags, uint32_t id, uint64_t time) {
+    uint64_t header = static_cast<uint64_t>(kind) | static_cast<uint64_t>(flags) << 8 | (kTimedBytes / 8) << 16 | static_cast<uint64_t>(id) << 32;
+    __builtin_memcpy(cursor_, &header, sizeof(header));
+    __builtin_memcpy(cursor_ + sizeof(header), &time, sizeof(time));
+    publish(kTimedBytes);
+  }
   void publish(size_t size) {
     cursor_ += size;
     block_->end.store(cursor_, std::memory_order_release);

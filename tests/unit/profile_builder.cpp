@@ -221,20 +221,24 @@ template <typename Site>
 void ProfileBuilder::activity(RecordKind kind, Site site, uint32_t correlation, double us, Ran ran) {
   site.stream = ran.stream;
   site.graph_node = ran.node;
-  append_record(activity_, kind, 0, ++sites_, site);
+  std::vector<char> bytes;
+  append_record(bytes, kind, 0, 0, site);
+  auto [known, added] = sites_.try_emplace(bytes, static_cast<uint32_t>(sites_.size() + 1));
+  uint32_t site_id = known->second;
+  if (added) append_record(activity_, kind, 0, site_id, site);
   uint64_t start = ran.start != 0 ? ran.start : gpu_time_;
   auto duration = static_cast<uint64_t>(std::llround(us * 1000));
   if (base_time_ == 0) base_time_ = last_start_ = start;
   ActivityRecord record{{}, correlation, 0, 0, 0};
   if (!ran.timed) {
-    append_record(activity_, RecordKind::kActivity, kActivityNoTime, sites_, record);
+    append_record(activity_, RecordKind::kActivity, kActivityNoTime, site_id, record);
   } else {
     WideTime wide{start, duration};
     std::string_view behind(reinterpret_cast<const char*>(&wide), sizeof(wide));
     auto delta = static_cast<int64_t>(start - last_start_);
     bool fits = delta == static_cast<int32_t>(delta) && duration == static_cast<uint32_t>(duration);
     if (fits) record.duration = static_cast<uint32_t>(duration), record.start_delta = static_cast<int32_t>(delta);
-    append_record(activity_, RecordKind::kActivity, fits ? 0 : kActivityWideTime, sites_, record, fits ? "" : behind);
+    append_record(activity_, RecordKind::kActivity, fits ? 0 : kActivityWideTime, site_id, record, fits ? "" : behind);
     last_start_ = start;
     gpu_time_ = start + duration;
   }
@@ -276,7 +280,7 @@ void ProfileBuilder::flush() {
   header.base_time = base_time_;
   if (!activity_.empty()) add_chunk(header, activity_);
   base_time_ = 0;
-  sites_ = 0;
+  sites_.clear();
 }
 
 void ProfileBuilder::add_bytes(std::string_view bytes) { file_ += bytes; }

@@ -153,7 +153,7 @@ class ProfileBuilder {
   uint64_t base_time_ = 0;
   uint64_t last_start_ = 0;
   uint64_t gpu_time_ = 1'700'000'000'000'000'000;
-  uint32_t sites_ = 0;
+  std::map<std::vector<char>, uint32_t> sites_;  // of the chunk at hand, by their bytes without an id
   uint64_t activities_ = 0;
   uint64_t host_time_ = 1'000'000;
   uint32_t steps_ = format::kFirstStep;

@@ -15,6 +15,8 @@ void registered_ranges(long count) {
   event.version = NVTX_VERSION;
   event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
   event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = nvtxDomainRegisterStringA(domain, "model.layers.0");
+  nvtxDomainRangePushEx(domain, &event);  // layers stand inside of layers
   event.message.registered = nvtxDomainRegisterStringA(domain, "model.layers.0.self_attn");
   for (long i = 0; i < count; ++i) {
     nvtxDomainRangePushEx(domain, &event);
@@ -23,6 +25,7 @@ void registered_ranges(long count) {
 }
 
 void text_ranges(long count) {
+  nvtxRangePushA("model.layers.0");
   for (long i = 0; i < count; ++i) {
     nvtxRangePushA("model.layers.0.self_attn");
     nvtxRangePop();
