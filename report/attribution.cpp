@@ -1,5 +1,7 @@
 #include "report/attribution.h"
 
+#include <algorithm>
+
 namespace lamina {
 
 using namespace format;
@@ -12,6 +14,7 @@ constexpr std::string_view kContextMark = "lamina:context ";
 constexpr std::string_view kStartup = "startup";
 constexpr std::string_view kNoPhase = "(none)";
 constexpr std::string_view kWholeRun = "all";
+const NvtxMessage kOtherRange{NvtxMessage::Kind::kLayer, "(other)"};  // kOtherContext
 
 }  // namespace
 
@@ -64,8 +67,8 @@ const NvtxMessage* Attribution::message(uint32_t string) {
 
 void Attribution::read_thread(const Chunk& chunk) {
   Thread& thread = threads_[chunk.header.thread];
-  if (chunk.header.sequence != thread.next_sequence) {
-    account_.lost_pieces += chunk.header.sequence - thread.next_sequence;
+  if (uint32_t missing = chunk.header.sequence - thread.next_sequence; missing != 0) {
+    account_.lost_pieces += missing <= INT32_MAX ? missing : 1;  // else one that should have come before
     thread.lost = true;
     thread.frames.clear();
   }
@@ -77,6 +80,8 @@ void Attribution::read_thread(const Chunk& chunk) {
 
 void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordView& record) {
   ++order_;
+  bool is_range = record.header().kind == RecordKind::kPush || record.header().kind == RecordKind::kPop;
+  if (thread.lost && is_range) return;
   switch (record.header().kind) {
     case RecordKind::kThreadState: return restore(thread, record);
     case RecordKind::kStepChange: thread.step = record.header().id; return;
@@ -130,7 +135,7 @@ void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
   frame.order = order_;
   const ContextInfo* info = definitions_.context(context);
   if (!info || info->kind != ContextKind::kPhase) {
-    frame.message = message(info ? info->name : 0);
+    frame.message = context == kOtherContext ? &kOtherRange : message(info ? info->name : 0);
     frame.name = tree_.name_id(frame.message->name);
   }
   thread.frames.push_back(std::move(frame));
@@ -139,7 +144,7 @@ void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
 
 void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
   if (index >= thread.frames.size()) {
-    if (!thread.lost) ++account_.damaged_records;
+    ++account_.damaged_records;
     return;
   }
   const Frame& frame = thread.frames[index];
@@ -149,7 +154,16 @@ void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
   }
   thread.frames.erase(thread.frames.begin() + index);
   // Overlapping ranges: what was inside of the closed one goes on in another place.
-  for (size_t i = index; i < thread.frames.size(); ++i) thread.frames[i].in_step = thread.frames[i].idle = {};
+  for (size_t i = index; i < thread.frames.size(); ++i) thread.frames[i].in_steps = {}, thread.frames[i].idle = {};
+}
+
+// Where the call is in the step, if it was seen there; else the place of the step seen longest ago.
+Attribution::Placed& Attribution::placed_in(Frame& frame, uint32_t step) {
+  if (step < kFirstStep) return frame.idle;
+  auto known = std::find_if(frame.in_steps.begin(), frame.in_steps.end(), [&](const Placed& p) { return p.step == step; });
+  auto end = known != frame.in_steps.end() ? known + 1 : known;
+  std::rotate(frame.in_steps.begin(), end - 1, end);
+  return frame.in_steps.front();
 }
 
 // The innermost open layer as it stands in the step. Layers not yet seen there are entered.
@@ -157,11 +171,19 @@ Position Attribution::place(Thread& thread, uint32_t step) {
   Position at = root(step);
   for (Frame& frame : thread.frames) {
     if (!frame.message || frame.message->kind != NvtxMessage::Kind::kLayer) continue;
-    Placed& placed = step < kFirstStep ? frame.idle : frame.in_step;
+    Placed& placed = placed_in(frame, step);
     if (placed.step != step) placed = {step, tree_.enter(at, frame.name, {frame.order, 0})};
     at = placed.position;
   }
   return at;
+}
+
+bool add_to_trace(std::string& trace, std::string_view op) {
+  constexpr size_t kMaxTraceBytes = 16u << 10;
+  if (trace.size() + op.size() > kMaxTraceBytes && !trace.empty()) return false;
+  if (!trace.empty()) trace += " <- ";
+  trace += op;
+  return true;
 }
 
 // The ops open inside of the innermost layer, innermost first.
@@ -171,8 +193,7 @@ uint32_t Attribution::trace_of(const Thread& thread) {
     const NvtxMessage* open = thread.frames[i].message;
     if (!open || open->kind == NvtxMessage::Kind::kIgnored) continue;
     if (open->kind == NvtxMessage::Kind::kLayer) break;
-    if (!trace.empty()) trace += " <- ";
-    trace += open->name;
+    if (!add_to_trace(trace, open->name)) break;
   }
   return tree_.name_id(trace);
 }
@@ -198,8 +219,7 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   for (Frame& frame : thread.frames) {
     if (!frame.message || frame.message->kind != NvtxMessage::Kind::kLayer) continue;
     entry->in_layer = true;
-    const Placed& placed = thread.step < kFirstStep ? frame.idle : frame.in_step;
-    if (entry->kind == LaunchKind::kGraph) entry->layers.push_back({frame.name, placed.position});
+    if (entry->kind == LaunchKind::kGraph) entry->layers.push_back({frame.name, placed_in(frame, thread.step).position});
   }
   ++account_.launches[static_cast<size_t>(entry->kind)];
   if (entry->kind == LaunchKind::kKernel) ++account_.step_launches[thread.step].first;
@@ -210,6 +230,7 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (auto waiting = unlaunched_.find(correlation); waiting != unlaunched_.end()) {
     std::vector<Activity> activities = std::move(waiting->second);
     unlaunched_.erase(waiting);
+    unlaunched_count_ -= activities.size();
     for (const Activity& activity : activities) join(activity);
   }
 }
@@ -264,7 +285,7 @@ void Attribution::graph_record(uint32_t id, Thread& thread, const RecordView& re
   if (graph_events_.size() > kMaxWaitingGraphEvents) apply_graph_events(true);
 }
 
-// Those that are next; with `all` over gaps too, where records were lost.
+// Those that are next; with `all` over gaps too, where records were lost, and no replay waits for more.
 void Attribution::apply_graph_events(bool all) {
   while (!graph_events_.empty() && (all || graph_events_.begin()->first == next_graph_event_)) {
     next_graph_event_ = graph_events_.begin()->first;
@@ -273,6 +294,9 @@ void Attribution::apply_graph_events(bool all) {
     graph_events_.erase(graph_events_.begin());
   }
   if (!graph_events_.empty() || waiting_for_graph_.empty()) return;
+  for (const auto& [activity, launch] : waiting_for_graph_) {
+    if (all) next_graph_event_ = std::max(next_graph_event_, launch->graph_sequence);
+  }
   auto waiting = std::move(waiting_for_graph_);
   waiting_for_graph_.clear();
   for (auto& [activity, launch] : waiting) attribute_replay(activity, launch);

@@ -47,6 +47,9 @@ enum class Placement {
   kAmbiguousNode,  // the node's kernel is not the one that ran
 };
 
+// Adds an op to a trace; false when that is long enough.
+bool add_to_trace(std::string& trace, std::string_view op);
+
 class Attribution {
  public:
   // Called for each activity once its place is known; for `lamina dump`.
@@ -73,8 +76,8 @@ class Attribution {
     const NvtxMessage* message;  // null: a phase, which is no layer
     uint32_t name;   // LayerTree::name_id
     Position home;   // where it was opened
-    Placed in_step;  // where it is in the last phase step it was seen in,
-    Placed idle;     // and in the last of startup and between phases
+    std::array<Placed, 4> in_steps;  // where it is in the last phase steps it was seen in, which may nest,
+    Placed idle;                     // and in the last of startup and between phases
     uint64_t begin;  // host clock
     uint64_t order;
     CapturedCallPtr captured;  // made when the first node is created in it
@@ -120,6 +123,7 @@ class Attribution {
 
   Position root(uint32_t step);
   Position place(Thread& thread, uint32_t step);
+  static Placed& placed_in(Frame& frame, uint32_t step);
   CapturedCallPtr capture(Thread& thread);
   uint32_t trace_of(const Thread& thread);
   uint64_t full_sequence(uint32_t low) const;
@@ -160,6 +164,7 @@ class Attribution {
   std::deque<std::pair<uint32_t, uint64_t>> launch_ages_;          // correlation id and order, oldest first
   std::unordered_map<uint32_t, std::vector<Activity>> unlaunched_;  // activities whose launch record is still to come
   std::deque<uint32_t> unlaunched_ages_;
+  size_t unlaunched_count_ = 0;  // of activities
 
   // Kernels of conditional bodies carry no correlation id; those of the same executable graph around them do.
   std::unordered_map<uint32_t, std::map<uint64_t, LaunchPtr>> anchors_;  // by executable graph, by start

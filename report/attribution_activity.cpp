@@ -13,6 +13,7 @@ namespace {
 // What waits for its other half is bounded by age. A launch's kernels come within the buffers' depth of it.
 constexpr size_t kMaxLaunches = 1u << 20;
 constexpr size_t kMaxUnlaunched = 1u << 18;
+constexpr size_t kMaxWaitingReplays = 1u << 18;
 constexpr size_t kMaxConditionals = 20'000;
 constexpr size_t kMaxAnchors = 4096;  // of an executable graph
 
@@ -87,6 +88,7 @@ void Attribution::join(const Activity& activity) {
   if (found == launches_.end()) {
     auto& waiting = unlaunched_[activity.correlation];
     if (waiting.empty()) unlaunched_ages_.push_back(activity.correlation);
+    ++unlaunched_count_;
     return waiting.push_back(activity);
   }
   LaunchPtr launch = found->second;
@@ -112,7 +114,11 @@ void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& la
   Launch& launch = *launch_entry;
   if (!launch.shown) return void(++account_.not_shown);
   bool graph_is_read = launch.graph_sequence <= next_graph_event_ || finishing_;
-  if (!graph_is_read) return void(waiting_for_graph_.emplace_back(activity, launch_entry));
+  if (!graph_is_read) {
+    waiting_for_graph_.emplace_back(activity, launch_entry);
+    if (waiting_for_graph_.size() > kMaxWaitingReplays) apply_graph_events(true);
+    return;
+  }
   const GraphNode* node = graphs_.find(activity.graph_node, launch.graph_sequence);
   if (!node) return set_apart(activity, launch, Placement::kUnknownNode);
   if (node->stale) return set_apart(activity, launch, Placement::kStaleNode);
@@ -120,10 +126,8 @@ void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& la
   if (other_kernel) return set_apart(activity, launch, Placement::kAmbiguousNode);
   std::string trace;
   CapturedCallPtr layer = node->call;
-  for (; layer && layer->is_op; layer = layer->parent) {
-    if (!trace.empty()) trace += " <- ";
-    trace += tree_.name(layer->name);
-  }
+  bool goes_on = true;
+  for (; layer && layer->is_op; layer = layer->parent) goes_on = goes_on && add_to_trace(trace, tree_.name(layer->name));
   Placement placement = layer || launch.in_layer ? Placement::kLayer : Placement::kNoRange;
   uint32_t trace_id = node->call && node->call->is_op ? tree_.name_id(trace) : launch.trace;
   emit(activity, replay_place(launch, layer), trace_id, {launch.order, node->order}, placement, launch.step);
@@ -227,11 +231,12 @@ void Attribution::forget_old() {
     if (launch->second->kind == LaunchKind::kKernel) ++account_.without_activity;
     launches_.erase(launch);
   }
-  while (unlaunched_ages_.size() > kMaxUnlaunched) {
+  while (unlaunched_ages_.size() > kMaxUnlaunched || unlaunched_count_ > kMaxUnlaunched) {
     auto waiting = unlaunched_.find(unlaunched_ages_.front());
     unlaunched_ages_.pop_front();
     if (waiting == unlaunched_.end()) continue;
     for (const Activity& activity : waiting->second) emit_unlaunched(activity);
+    unlaunched_count_ -= waiting->second.size();
     unlaunched_.erase(waiting);
   }
 }

@@ -60,7 +60,7 @@ bool ProcessDefinitions::add_string(const RecordView& record) {
   auto text = record.behind<StringRecord>(string->size);
   if (text.size() < string->size) return false;
   if (id >= strings_.size()) strings_.resize(id + 1);
-  strings_[id] = {std::string(text.begin(), text.end()), string->domain};
+  strings_[id] = {std::string(text.begin(), text.end()), string->domain, true};
   return true;
 }
 
@@ -87,7 +87,7 @@ std::string_view ProcessDefinitions::text(uint32_t id) const {
 }
 
 const StringInfo* ProcessDefinitions::string(uint32_t id) const {
-  return id > 0 && id < strings_.size() ? &strings_[id] : nullptr;
+  return id > 0 && id < strings_.size() && strings_[id].defined ? &strings_[id] : nullptr;
 }
 
 const ContextInfo* ProcessDefinitions::context(uint32_t id) const {

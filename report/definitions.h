@@ -16,6 +16,7 @@ namespace lamina {
 struct StringInfo {
   std::string text;
   uint32_t domain = 0;  // string id
+  bool defined = false;
 };
 
 struct ContextInfo {

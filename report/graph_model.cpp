@@ -129,13 +129,14 @@ void GraphModel::node_updated(uint32_t exec_id, uint64_t node, uint64_t source) 
   change(exec->second.nodes[number(node)], now);
 }
 
-// All nodes of a graph and of its child graphs, in the order in which an instantiation numbers them.
-void GraphModel::flatten_template(uint32_t graph_id, int depth, std::vector<const GraphNode*>& nodes) const {
+// All nodes of a graph and of its child graphs, in the order in which an instantiation numbers them. No more than a few
+// past `limit`: a damaged file may have a graph inside of itself.
+void GraphModel::flatten_template(uint32_t graph_id, int depth, size_t limit, std::vector<const GraphNode*>& nodes) const {
   auto graph = graphs_.find(graph_id);
-  if (graph == graphs_.end() || depth > kMaxNesting) return;
+  if (graph == graphs_.end() || depth > kMaxNesting || nodes.size() > limit) return;
   for (const auto& [local, node] : graph->second.nodes) nodes.push_back(&node);
   for (const auto& [local, bodies] : graph->second.bodies) {
-    for (uint32_t body : bodies) flatten_template(body, depth + 1, nodes);
+    for (uint32_t body : bodies) flatten_template(body, depth + 1, limit, nodes);
   }
 }
 
@@ -164,7 +165,7 @@ void GraphModel::exec_updated(uint32_t exec_id, uint32_t graph) {
   if (found == execs_.end()) return;
   Exec& exec = found->second;
   std::vector<const GraphNode*> nodes;
-  flatten_template(graph, 0, nodes);
+  flatten_template(graph, 0, exec.nodes.size(), nodes);
   bool paired = pairs_up(exec, nodes);
   size_t i = 0;
   for (auto& [flat, own] : exec.nodes) {

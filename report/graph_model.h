@@ -76,7 +76,7 @@ class GraphModel {
   Graph* graph_of(uint64_t node);
   const GraphNode* template_node(uint64_t node);
   void add_flat(Exec& exec, uint32_t& next, const Graph& graph) const;
-  void flatten_template(uint32_t graph, int depth, std::vector<const GraphNode*>& nodes) const;
+  void flatten_template(uint32_t graph, int depth, size_t limit, std::vector<const GraphNode*>& nodes) const;
   bool pairs_up(const Exec& exec, const std::vector<const GraphNode*>& nodes) const;
   void change(ExecNode& node, GraphNode now) const;
   void bury(bool is_exec, uint32_t id, size_t nodes);

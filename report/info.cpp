@@ -79,8 +79,10 @@ void add_activity(Lines& lines, const Account& account) {
   uint64_t all = sum(account.activities);
   lines.add("GPU activity", fmt::format("{} kernels, {} memcpy, {} memset, {:.3f} ms in all", activities(ActivityKind::kKernel),
                                         activities(ActivityKind::kMemcpy), activities(ActivityKind::kMemset), account.total_us / 1000));
-  double percent = all > 0 ? 100.0 * static_cast<double>(placed(Placement::kLayer)) / static_cast<double>(all) : 0;
-  lines.add("  in a layer", fmt::format("{} ({:.2f}%)", placed(Placement::kLayer), percent));
+  // What no range encloses can have no layer; of the rest all should.
+  uint64_t enclosed = all - placed(Placement::kNoRange) - placed(Placement::kDriver);
+  double percent = enclosed > 0 ? 100.0 * static_cast<double>(placed(Placement::kLayer)) / static_cast<double>(enclosed) : 100;
+  lines.add("  in a layer", fmt::format("{} ({:.2f}% of what ranges enclose)", placed(Placement::kLayer), percent));
   lines.add_if("  outside of every range", placed(Placement::kNoRange), "launched, or their graph node created, where no range was open");
   lines.add_if("  launched by the driver", placed(Placement::kDriver), "no launch call was seen: in `(driver)`");
   lines.add_if("  unknown graph node", placed(Placement::kUnknownNode), "its creation was not seen: in `(unknown node)`");

@@ -14,6 +14,15 @@ namespace lamina {
 
 using namespace format;
 
+namespace {
+
+bool is_chunk_header(const ChunkHeader& header) {
+  return header.magic == kChunkMagic && header.check == header_check(header) && header.raw_size <= kMaxChunkBytes &&
+         header.stored_size <= ZSTD_COMPRESSBOUND(kMaxChunkBytes);
+}
+
+}  // namespace
+
 void ProfileFile::fail(const std::string& what) const { throw InputError(fmt::format("{}: {}", path_, what)); }
 
 ProfileFile::ProfileFile(const std::string& path) : path_(path), decompressor_(nullptr) {
@@ -40,6 +49,7 @@ ProfileFile::~ProfileFile() { ZSTD_freeDCtx(decompressor_); }
 bool ProfileFile::read(void* bytes, size_t size) { return fread(bytes, 1, size, file_.get()) == size; }
 
 bool ProfileFile::next(Chunk& chunk, std::optional<ChunkKind> only) {
+  bool in_damage = false;
   while (position_ < size_) {
     std::string problem;
     if (fseeko(file_.get(), static_cast<off_t>(position_), SEEK_SET) == 0 && read_header(chunk, problem)) {
@@ -49,10 +59,12 @@ bool ProfileFile::next(Chunk& chunk, std::optional<ChunkKind> only) {
         position_ = end;
         if (chunk.header.kind == ChunkKind::kTrailer) has_trailer_ = true;
         if (wanted) return true;
+        in_damage = false;
         continue;
       }
     }
-    damage_.push_back({position_, problem});
+    if (!in_damage) damage_.push_back({position_, problem});
+    in_damage = true;
     if (!find_next_chunk()) break;
   }
   position_ = size_;
@@ -62,13 +74,16 @@ bool ProfileFile::next(Chunk& chunk, std::optional<ChunkKind> only) {
 bool ProfileFile::read_header(Chunk& chunk, std::string& problem) {
   problem = "cut in the middle of a chunk";
   if (!read(&chunk.header, sizeof(chunk.header))) return false;
-  const ChunkHeader& header = chunk.header;
   chunk.offset = position_;
-  if (header.magic != kChunkMagic || header.check != header_check(header) || header.raw_size > kMaxChunkBytes) {
+  if (!is_chunk_header(chunk.header)) {
     problem = "damaged chunk header";
     return false;
   }
-  return header.stored_size <= size_ - position_ - sizeof(header);
+  return fits(chunk.header, position_);
+}
+
+bool ProfileFile::fits(const ChunkHeader& header, uint64_t at) const {
+  return header.stored_size <= size_ - at - sizeof(header);
 }
 
 bool ProfileFile::read_records(Chunk& chunk, std::string& problem) {
@@ -81,21 +96,24 @@ bool ProfileFile::read_records(Chunk& chunk, std::string& problem) {
   return false;
 }
 
-// Moves to the next place behind this one that looks like a chunk.
+// Moves to the next place behind this one where a chunk begins.
 bool ProfileFile::find_next_chunk() {
   constexpr size_t kWindow = 1u << 16;
-  char magic[sizeof(kChunkMagic)];
-  memcpy(magic, &kChunkMagic, sizeof(magic));
   std::vector<char> window(kWindow);
-  for (uint64_t at = position_ + 1; at < size_; at += kWindow - sizeof(magic) + 1) {
+  for (uint64_t at = position_ + 1; at + sizeof(ChunkHeader) <= size_;) {
     if (fseeko(file_.get(), static_cast<off_t>(at), SEEK_SET) != 0) return false;
     size_t count = fread(window.data(), 1, kWindow, file_.get());
-    auto found = std::search(window.begin(), window.begin() + static_cast<long>(count), magic, magic + sizeof(magic));
-    if (found != window.begin() + static_cast<long>(count)) {
-      position_ = at + static_cast<uint64_t>(found - window.begin());
+    if (count < sizeof(ChunkHeader)) return false;
+    size_t places = count - sizeof(ChunkHeader) + 1;
+    for (size_t i = 0; i < places; ++i) {
+      if (memcmp(window.data() + i, &kChunkMagic, sizeof(kChunkMagic)) != 0) continue;
+      ChunkHeader header;
+      memcpy(&header, window.data() + i, sizeof(header));
+      if (!is_chunk_header(header) || !fits(header, at + i)) continue;
+      position_ = at + i;
       return true;
     }
-    if (count < kWindow) return false;
+    at += places;
   }
   return false;
 }

@@ -100,6 +100,7 @@ class ProfileFile {
   bool read(void* bytes, size_t size);
   bool read_header(Chunk& chunk, std::string& problem);
   bool read_records(Chunk& chunk, std::string& problem);
+  bool fits(const format::ChunkHeader& header, uint64_t at) const;
   bool find_next_chunk();
   [[noreturn]] void fail(const std::string& what) const;
 

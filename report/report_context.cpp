@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "report/errors.h"
+#include "report/json_text.h"
+
 namespace lamina {
 
 using nlohmann::ordered_json;
@@ -39,6 +42,14 @@ void add_values(ordered_json& context, const ordered_json& values) {
   }
 }
 
+// Text from the profile; what is no JSON object has no values. Depth is bounded, so that the result may be walked.
+void add_json(ordered_json& context, const std::string& text) {
+  try {
+    if (!text.empty()) add_values(context, parse_json(text, "context"));
+  } catch (const InputError&) {
+  }
+}
+
 ordered_json process_json(const Process& process) {
   ordered_json json;
   for (const auto& [key, value] : process.definitions.properties()) {
@@ -65,8 +76,8 @@ ordered_json report_context(const std::vector<Process>& processes) {
   context["save_chrome_traces_folder"] = nullptr;
   ordered_json lamina_processes = ordered_json::array();
   for (const Process& process : processes) {
-    add_values(context, ordered_json::parse(process.property("context"), nullptr, false));
-    for (const std::string& mark : process.account.context_marks) add_values(context, ordered_json::parse(mark, nullptr, false));
+    add_json(context, process.property("context"));
+    for (const std::string& mark : process.account.context_marks) add_json(context, mark);
     lamina_processes.push_back(process_json(process));
   }
   context["lamina"]["processes"] = std::move(lamina_processes);

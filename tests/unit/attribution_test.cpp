@@ -118,6 +118,18 @@ TEST(Attribution, SecondKernelOfOneLaunchIsTheDrivers) {
   EXPECT_EQ(model_text(read_back(p), "all"), "mlp 1\n  gemm 1\n(driver) 1\n  again 1\n");
 }
 
+TEST(Attribution, ActivityWaitsForItsLaunchOnlySoLong) {
+  constexpr uint32_t kMoreThanWait = (1u << 18) + 1;
+  ProfileBuilder p;
+  for (uint32_t i = 0; i < kMoreThanWait; ++i) {
+    p.memcpy_htod(1, 0.001);
+    if (i % 100'000 == 0) p.flush();
+  }
+  p.flush();
+  p.thread().push("late").launch(1, LaunchKind::kMemcpy).pop();
+  EXPECT_EQ(read_back(p).placed(Placement::kDriver), kMoreThanWait);
+}
+
 TEST(Attribution, MemcpyMayHaveSeveralActivities) {
   ProfileBuilder p;
   p.thread().push("embed").launch(1, LaunchKind::kMemcpy).pop().push("zero").launch(2, LaunchKind::kMemset).pop();

@@ -23,8 +23,9 @@ class DamageTest : public testing::Test {
       profile_.kernel(i, "k", 1);
       profile_.flush();
     }
-    bytes_ = profile_.bytes();
     offsets_ = profile_.chunk_offsets();
+    offsets_.push_back(profile_.bytes(false).size());  // the trailer
+    bytes_ = profile_.bytes();
     offsets_.push_back(bytes_.size());
   }
 

@@ -54,9 +54,9 @@ TEST(Graphs, PrefixThatLaunchAndCaptureShareAppearsOnce) {
   ProfileBuilder p;
   p.thread().push("model").push("capture").graph(kTemplate).push("a").node(kTemplate, 0, "gemm").pop().pop().pop();
   p.thread().instantiate(kExec, kTemplate);
-  p.thread().push("model").push("replay").launch_graph(1, kExec).pop().pop();
+  p.thread().phase("decode").push("model").push("replay").launch_graph(1, kExec).pop().pop();
   p.kernel(1, "gemm", 1, of_node(0));
-  EXPECT_EQ(model_text(read_back(p), "all"), "model 1\n  replay 1\n    capture 1\n      a 1\n        gemm 1\n");
+  EXPECT_EQ(model_text(read_back(p), "decode"), "model 1\n  replay 1\n    capture 1\n      a 1\n        gemm 1\n");
 }
 
 TEST(Graphs, LaunchUnderTheSameLayersAddsNone) {
@@ -153,7 +153,7 @@ TEST(Graphs, OtherKernelThanWasCapturedStandsApart) {
   p.kernel(1, "gemm", 2, of_node(1));
   ReadBack result = read_back(p);
   EXPECT_EQ(result.placed(Placement::kAmbiguousNode), 1);
-  EXPECT_EQ(summary_text(result, "decode"), "capture 1 x1\n  a 1 x1\n    gemm 1 x1\n(ambiguous node) 2 x1\n  gemm 2 x1\n");
+  EXPECT_EQ(summary_text(result, "decode"), "(ambiguous node) 2 x1\n  gemm 2 x1\ncapture 1 x1\n  a 1 x1\n    gemm 1 x1\n");
 }
 
 TEST(Graphs, DestroyedGraphsStillExplainTheirReplays) {
@@ -203,7 +203,7 @@ TEST(GraphUpdates, NodesThatCanNotBePairedAreStale) {
   p.kernel(1, "silu", 2, of_node(1));
   ReadBack result = read_back(p);
   EXPECT_EQ(result.placed(Placement::kStaleNode), 1);
-  EXPECT_EQ(summary_text(result, "decode"), "new 1 x1\n  gemm 1 x1\n(stale node) 2 x1\n  silu 2 x1\n");
+  EXPECT_EQ(summary_text(result, "decode"), "(stale node) 2 x1\n  silu 2 x1\nnew 1 x1\n  gemm 1 x1\n");
 }
 
 TEST(GraphUpdates, KernelsInAnotherOrderAreStale) {
@@ -288,6 +288,29 @@ TEST(GraphEvents, MissingOnesHoldUpNothingForEver) {
   p.thread().phase("decode").launch_graph(1, kExec);
   p.kernel(1, "gemm", 1, of_node(0));
   EXPECT_EQ(model_text(read_back(p), "decode"), "capture 1\n  a 1\n    gemm 1\n");
+}
+
+TEST(GraphEvents, ReplaysWaitForMissingOnesOnlySoLong) {
+  constexpr uint32_t kMoreThanWait = (1u << 18) + 1;
+  ProfileBuilder p;
+  capture_two_layers(p);
+  p.graph_records += 10;  // of a thread whose piece is lost
+  p.thread().phase("decode").launch_graph(1, kExec);
+  for (uint32_t i = 0; i < kMoreThanWait; ++i) {
+    p.kernel(1, "gemm", 0.001, of_node(0));
+    if (i % 100'000 == 0) p.flush();
+  }
+  TemporaryFile file(p.bytes());
+  LayerTree tree({});
+  uint64_t placed = 0, placed_at_the_trailer = 0;
+  ProfileObserver observer;
+  observer.activity = [&](auto&&...) { ++placed; };
+  observer.record = [&](const RecordView& record, auto&&...) {
+    if (record.header().kind == RecordKind::kTrailer) placed_at_the_trailer = placed;
+  };
+  read_profile(file.path(), tree, std::nullopt, observer);
+  EXPECT_EQ(placed_at_the_trailer, kMoreThanWait);
+  EXPECT_EQ(placed, kMoreThanWait);
 }
 
 // ---- conditional bodies

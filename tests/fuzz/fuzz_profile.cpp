@@ -1,0 +1,82 @@
+#include "fuzz_profile.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "profile_builder.h"
+#include "report/errors.h"
+#include "report/info.h"
+#include "report/layerwise_json.h"
+#include "report/raw_json.h"
+#include "report/report_context.h"
+#include "report/tables.h"
+
+namespace lamina {
+namespace {
+
+using namespace format;
+
+void run_report(const std::string& path) {
+  LayerTree::Options options;
+  options.details = [](auto, uint32_t step) { return step < 3; };
+  LayerTree tree(std::move(options));
+  ProfileObserver observer;
+  observer.record = [](const RecordView& record, const ProcessDefinitions& definitions, const Chunk&) {
+    raw_json(record, definitions).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  observer.activity = [&](const Activity&, Position position, Placement, uint32_t, const ProcessDefinitions&) {
+    tree.path(position);
+    tree.phase(position);
+  };
+  std::vector<Process> processes = read_profile(path, tree, std::nullopt, observer);
+  LayerReport report;
+  report.context = report_context(processes);
+  tree.finish(report);
+  for (const PhaseReport& phase : report.phases) {
+    summary_table(phase.summary, Names::kFull);
+    for (const StepReport& step : phase.steps) model_table(step.model);
+  }
+  info_text(path, processes, report);
+  std::string json = write_layerwise_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  read_layerwise_json(json, "written");
+}
+
+}  // namespace
+
+void read_as_profile(std::span<const uint8_t> file) {
+  int memory = memfd_create("profile", 0);
+  if (memory < 0) return;
+  bool written = write(memory, file.data(), file.size()) == static_cast<ssize_t>(file.size());
+  try {
+    if (written) run_report("/proc/self/fd/" + std::to_string(memory));
+  } catch (const InputError&) {
+  }
+  close(memory);
+}
+
+void read_as_records(std::span<const uint8_t> input) {
+  constexpr ChunkKind kKinds[] = {ChunkKind::kDefinitions, ChunkKind::kThread, ChunkKind::kActivity, ChunkKind::kTrailer};
+  std::string file = file_header();
+  uint32_t sequences[2] = {};
+  while (input.size() > 3) {
+    ChunkHeader header{};
+    header.kind = kKinds[input[0] % 4];
+    if (header.kind == ChunkKind::kThread) {
+      header.thread = input[0] / 4 % 2;
+      header.sequence = sequences[header.thread]++;
+      if (input[0] & 0x80) ++sequences[header.thread];  // one is missing after it
+    }
+    size_t length = std::min<size_t>(input[1] + input[2] * size_t{256}, input.size() - 3);
+    auto records = input.subspan(3, length);
+    file += chunk_bytes(header, {records.begin(), records.end()});
+    input = input.subspan(3 + length);
+  }
+  read_as_profile({reinterpret_cast<const uint8_t*>(file.data()), file.size()});
+}
+
+}  // namespace lamina
