@@ -91,12 +91,11 @@ bool Cupti::load(const std::string& path, int flags) {
     return false;
   }
   path_ = path;
-  if (resolve() && get_version_(&version_) == CUPTI_SUCCESS) {
-    Dl_info info;
-    if (dladdr(reinterpret_cast<void*>(get_version_), &info) && info.dli_fname) path_ = info.dli_fname;
-    return true;
-  }
-  problem_ = path + " is too old: CUPTI 12 or newer is needed";
+  bool whole = resolve();
+  Dl_info info;
+  if (get_version_ && dladdr(reinterpret_cast<void*>(get_version_), &info) && info.dli_fname) path_ = info.dli_fname;
+  if (whole && get_version_(&version_) == CUPTI_SUCCESS) return true;
+  problem_ = path_ + " is too old: CUPTI 12 or newer is needed";
   return false;
 }
 
@@ -132,9 +131,12 @@ std::string Cupti::error_text(CUptiResult result) const {
 bool Cupti::subscribe(CUpti_CallbackFunc callback, CUpti_BuffersCallbackRequestFunc requested,
                       CUpti_BuffersCallbackCompleteFunc completed) {
   CUptiResult result = subscribe_(&subscriber_, callback, nullptr);
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    problem_ = "another profiler holds CUPTI (Nsight, torch.profiler, Proton, DCGM?): run without it";
+    return false;
+  }
   if (result != CUPTI_SUCCESS) {
-    problem_ = "CUPTI can not be used (" + error_text(result) +
-               "): another profiler holds it (Nsight, torch.profiler, Proton, DCGM); run without it";
+    problem_ = path_ + " does not work with this driver (" + error_text(result) + "): use the CUPTI of a CUDA toolkit that fits it";
     return false;
   }
   result = register_callbacks_(requested, completed);

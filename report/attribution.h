@@ -165,6 +165,8 @@ class Attribution {
   std::unordered_map<uint32_t, std::vector<Activity>> unlaunched_;  // activities whose launch record is still to come
   std::deque<uint32_t> unlaunched_ages_;
   size_t unlaunched_count_ = 0;  // of activities
+  std::deque<LaunchPtr> replays_;  // graph launches with entered calls, oldest first
+  size_t replayed_calls_ = 0;      // of them all
 
   // Kernels of conditional bodies carry no correlation id; those of the same executable graph around them do.
   std::unordered_map<uint32_t, std::map<uint64_t, LaunchPtr>> anchors_;  // by executable graph, by start

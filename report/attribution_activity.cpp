@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxLaunches = 1u << 20;
 constexpr size_t kMaxUnlaunched = 1u << 18;
 constexpr size_t kMaxWaitingReplays = 1u << 18;
+constexpr size_t kMaxReplayedCalls = 4u << 20;
 constexpr size_t kMaxConditionals = 20'000;
 constexpr size_t kMaxAnchors = 4096;  // of an executable graph
 
@@ -130,6 +131,7 @@ void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& la
   for (; layer && layer->is_op; layer = layer->parent) goes_on = goes_on && add_to_trace(trace, tree_.name(layer->name));
   Placement placement = layer || launch.in_layer ? Placement::kLayer : Placement::kNoRange;
   uint32_t trace_id = node->call && node->call->is_op ? tree_.name_id(trace) : launch.trace;
+  if (layer && launch.replayed.empty()) replays_.push_back(launch_entry);
   emit(activity, replay_place(launch, layer), trace_id, {launch.order, node->order}, placement, launch.step);
 }
 
@@ -151,6 +153,7 @@ Position Attribution::replay_place(Launch& launch, const CapturedCallPtr& call) 
   if (outer && parent_shared && !shared) parent = launch.position;
   Position position = shared ? launch.layers[call->depth].position : tree_.enter(parent, call->name, {launch.order, call->order});
   launch.replayed.emplace(call.get(), position);
+  ++replayed_calls_;
   return position;
 }
 
@@ -230,6 +233,11 @@ void Attribution::forget_old() {
     if (launch == launches_.end() || launch->second->order != order) continue;
     if (launch->second->kind == LaunchKind::kKernel) ++account_.without_activity;
     launches_.erase(launch);
+  }
+  while (replayed_calls_ > kMaxReplayedCalls) {
+    replayed_calls_ -= replays_.front()->replayed.size();
+    replays_.front()->replayed = {};
+    replays_.pop_front();
   }
   while (unlaunched_ages_.size() > kMaxUnlaunched || unlaunched_count_ > kMaxUnlaunched) {
     auto waiting = unlaunched_.find(unlaunched_ages_.front());

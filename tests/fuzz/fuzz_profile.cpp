@@ -60,7 +60,8 @@ void read_as_profile(std::span<const uint8_t> file) {
 }
 
 void read_as_records(std::span<const uint8_t> input) {
-  constexpr ChunkKind kKinds[] = {ChunkKind::kDefinitions, ChunkKind::kThread, ChunkKind::kActivity, ChunkKind::kTrailer};
+  constexpr ChunkKind kKinds[] = {ChunkKind::kDefinitions, ChunkKind::kThread, ChunkKind::kActivity,
+                                  ChunkKind::kTrailer};
   std::string file = file_header();
   uint32_t sequences[2] = {};
   while (input.size() > 3) {

@@ -13,7 +13,9 @@ namespace {
 
 constexpr int kRounds = 3000;
 
-std::span<const uint8_t> bytes_of(const std::string& text) { return {reinterpret_cast<const uint8_t*>(text.data()), text.size()}; }
+std::span<const uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 std::string mutated(std::string text, std::mt19937& random) {
   size_t changes = 1 + random() % 8;
@@ -21,11 +23,21 @@ std::string mutated(std::string text, std::mt19937& random) {
     size_t at = random() % text.size();
     size_t length = std::min<size_t>(8 * (1 + random() % 12), text.size() - at);
     switch (random() % 5) {
-      case 0: text[at] = static_cast<char>(random()); break;
-      case 1: text[at] = static_cast<char>(text[at] ^ (1 << random() % 8)); break;
-      case 2: text.erase(at, length); break;
-      case 3: text.insert(at, text.substr(random() % text.size(), length)); break;
-      default: text[at / 8 * 8 + random() % 8 % std::min<size_t>(8, text.size() - at / 8 * 8)] = static_cast<char>(random() % 70);
+      case 0:
+        text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
+        break;
+      case 2:
+        text.erase(at, length);
+        break;
+      case 3:
+        text.insert(at, text.substr(random() % text.size(), length));
+        break;
+      default:
+        text[at / 8 * 8 + random() % 8 % std::min<size_t>(8, text.size() - at / 8 * 8)] =
+            static_cast<char>(random() % 70);
     }
   }
   return text;

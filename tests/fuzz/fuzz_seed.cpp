@@ -1,6 +1,6 @@
 #include "fuzz_seed.h"
 
-#include "profile_builder.h"
+#include "read_back.h"
 #include "report/profile_file.h"
 
 namespace lamina {
@@ -16,7 +16,12 @@ std::string seed_profile() {
   p.define(RecordKind::kLoss, 0, 1, LossRecord{{}, 3});
   p.define(RecordKind::kThreadName, 0, 0, ThreadNameRecord{{}, 1, p.string("main")});
   ThreadBuilder& main = p.thread(0);
-  main.state().mark("lamina:context {\"model\": \"m\"}").phase("prefill").push("layers.0").push("aten::mm(x)").launch(1);
+  main.state()
+      .mark("lamina:context {\"model\": \"m\"}")
+      .phase("prefill")
+      .push("layers.0")
+      .push("aten::mm(x)")
+      .launch(1);
   main.pop().push("{'Module': 'a.b', 'Inputs': [[1]]}").launch(2, LaunchKind::kMemcpy).pop().pop().end_phase();
   main.push("capture").graph(1).node(1, 0, "_Z1fv").node(1, 1, "silu").pop();
   main.graph(2).clone_node(node_id(2, 0), node_id(1, 0)).clone_node(node_id(2, 1), node_id(1, 1));

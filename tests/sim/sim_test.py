@@ -64,6 +64,10 @@ def test_nvtx(suite):
     in_every_order(suite, "sim_nvtx")
 
 
+def test_nvtx2(suite):
+    whole(suite, "nvtx2", sim(suite, "sim_nvtx2"))
+
+
 def test_old_cupti(suite):
     """CUPTI 12: shorter records, no word about updates. What can not be known is stale, never in a wrong layer."""
     whole(suite, "eager-12", sim(suite, "sim_eager"), SIM_CUPTI_VERSION="12")
@@ -223,7 +227,14 @@ def test_cupti_taken(suite):
     profile, done = record(suite, "taken", sim(suite, "sim_exit"), SIM_REFUSE_SUBSCRIBE="1")
     check(done.returncode == 0 and not os.path.exists(profile), "the program or its folder suffers")
     lines = done.stderr.strip().splitlines()
-    check(len(lines) == 1 and "another profiler holds it" in lines[0], done.stderr)
+    check(len(lines) == 1 and "another profiler holds CUPTI" in lines[0], done.stderr)
+
+
+def test_cupti_too_old(suite):
+    libraries = [os.path.join(suite.build, "sim", "old"), os.path.join(suite.build, "sim")]
+    env = dict(suite.clean, LD_LIBRARY_PATH=":".join(libraries), CUDA_INJECTION64_PATH=suite.library, LAMINA_OUT=suite.folder("old"))
+    done = suite.run([sys.executable, "-c", "import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))"], env)
+    check(done.stdout == "0\n" and done.stderr.count("\n") == 1 and "libcupti.so.13 is too old" in done.stderr, done.stderr)
 
 
 def test_folders_that_can_not_be_written(suite):

@@ -1,10 +1,9 @@
 // CUPTI's records to activity chunks, and what the report reads from them.
-#include "inject/activity.h"
-
 #include <gtest/gtest.h>
 
+#include "inject/activity.h"
 #include "inject/cupti_api.h"
-#include "profile_builder.h"
+#include "read_back.h"
 
 namespace lamina {
 namespace {
@@ -127,7 +126,10 @@ TEST_F(ActivityDecoderTest, ManySitesKeepTheirIds) {
 
 TEST_F(ActivityDecoderTest, TimesOfAllWidthsAreExact) {
   constexpr uint64_t kLong = 10'000'000'000;
-  for (auto [start, end] : {std::pair<uint64_t, uint64_t>{kLong, kLong + 5}, {kLong * 3, kLong * 5}, {kLong, kLong}, {kLong + 7, kLong + 8}}) {
+  for (auto [start, end] : {std::pair<uint64_t, uint64_t>{kLong, kLong + 5},
+                            {kLong * 3, kLong * 5},
+                            {kLong, kLong},
+                            {kLong + 7, kLong + 8}}) {
     auto one = kernel("k", 9, start, end);
     complete(one);
   }
@@ -142,9 +144,12 @@ TEST_F(ActivityDecoderTest, TimesOfAllWidthsAreExact) {
   TemporaryFile file(p.bytes());
   LayerTree tree({});
   ProfileObserver observer;
-  observer.activity = [&](const Activity& a, Position, Placement, uint32_t, const ProcessDefinitions&) { seen.emplace_back(a.start, a.duration); };
+  observer.activity = [&](const Activity& a, Position, Placement, uint32_t, const ProcessDefinitions&) {
+    seen.emplace_back(a.start, a.duration);
+  };
   read_profile(file.path(), tree, std::nullopt, observer);
-  std::vector<std::pair<uint64_t, uint64_t>> expected = {{kLong, 5}, {kLong * 3, kLong * 2}, {kLong, 0}, {kLong + 7, 1}};
+  std::vector<std::pair<uint64_t, uint64_t>> expected = {
+      {kLong, 5}, {kLong * 3, kLong * 2}, {kLong, 0}, {kLong + 7, 1}};
   EXPECT_EQ(seen, expected);
 }
 

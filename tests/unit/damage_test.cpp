@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "profile_builder.h"
+#include "read_back.h"
 #include "report/errors.h"
 
 namespace lamina {
@@ -131,7 +131,8 @@ TEST_F(DamageTest, ImpossibleSizesAreRefused) {
   ChunkHeader header{};
   header.magic = kChunkMagic;
   header.kind = ChunkKind::kActivity;
-  for (auto [stored, raw] : {std::pair{8u, 0xffffffffu}, std::pair{0xffffffffu, 8u}, std::pair{0u, 8u}, std::pair{8u, kMaxChunkBytes + 1}}) {
+  for (auto [stored, raw] :
+       {std::pair{8u, 0xffffffffu}, std::pair{0xffffffffu, 8u}, std::pair{0u, 8u}, std::pair{8u, kMaxChunkBytes + 1}}) {
     header.stored_size = stored;
     header.raw_size = raw;
     header.check = header_check(header);

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "inject/file_writer.h"
-#include "profile_builder.h"
+#include "read_back.h"
 #include "report/errors.h"
 #include "report/raw_json.h"
 
@@ -183,7 +183,8 @@ TEST(Records, LongerOnesOfANewerRecorderAreReadByTheirPrefix) {
 
 TEST(Records, ShorterOnesAreRefused) {
   for (const RecordCase& c : kCases) {
-    if (c.size > sizeof(RecordHeader) && c.kind != RecordKind::kGraphDestroyed && c.kind != RecordKind::kGraphExecDestroyed) {
+    if (c.size > sizeof(RecordHeader) && c.kind != RecordKind::kGraphDestroyed &&
+        c.kind != RecordKind::kGraphExecDestroyed) {
       EXPECT_EQ(json_of(c.kind, c.size - 8)["error"], "record too short") << c.name;
     }
   }

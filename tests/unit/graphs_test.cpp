@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profile_builder.h"
+#include "read_back.h"
 
 namespace lamina {
 namespace {
@@ -61,7 +61,14 @@ TEST(Graphs, PrefixThatLaunchAndCaptureShareAppearsOnce) {
 
 TEST(Graphs, LaunchUnderTheSameLayersAddsNone) {
   ProfileBuilder p;
-  p.thread().push("model").push("a").graph(kTemplate).node(kTemplate, 0, "gemm").pop().pop().instantiate(kExec, kTemplate);
+  p.thread()
+      .push("model")
+      .push("a")
+      .graph(kTemplate)
+      .node(kTemplate, 0, "gemm")
+      .pop()
+      .pop()
+      .instantiate(kExec, kTemplate);
   p.thread().push("model").push("a").launch_graph(1, kExec).pop().pop();
   p.kernel(1, "gemm", 1, of_node(0));
   EXPECT_EQ(summary_text(read_back(p), "all"), "model 1 x2\n  a 1 x2\n    gemm 1 x1\n");
@@ -73,7 +80,8 @@ TEST(Graphs, LaunchesOfOneGraphInAStepAreTwoCalls) {
   p.thread().launch_graph(1, kExec).launch_graph(2, kExec);
   p.kernel(1, "gemm", 1, of_node(0));
   p.kernel(2, "gemm", 2, of_node(0));
-  EXPECT_EQ(model_text(read_back(p), "all"), "capture 0\n  a 0\n  b 0\ncapture 1\n  a 1\n    gemm 1\ncapture 2\n  a 2\n    gemm 2\n");
+  EXPECT_EQ(model_text(read_back(p), "all"),
+            "capture 0\n  a 0\n  b 0\ncapture 1\n  a 1\n    gemm 1\ncapture 2\n  a 2\n    gemm 2\n");
 }
 
 TEST(Graphs, ModuleCalledTwiceInACaptureIsTwoCalls) {
@@ -89,7 +97,15 @@ TEST(Graphs, ModuleCalledTwiceInACaptureIsTwoCalls) {
 
 TEST(Graphs, OpsOfTheCaptureAreTheTrace) {
   ProfileBuilder p;
-  p.thread().graph(kTemplate).push("a").push("aten::linear(x)").push("aten::mm(y)").node(kTemplate, 0, "gemm").pop().pop().pop();
+  p.thread()
+      .graph(kTemplate)
+      .push("a")
+      .push("aten::linear(x)")
+      .push("aten::mm(y)")
+      .node(kTemplate, 0, "gemm")
+      .pop()
+      .pop()
+      .pop();
   p.thread().instantiate(kExec, kTemplate).phase("decode").push("aten::replay(z)").launch_graph(1, kExec);
   p.kernel(1, "gemm", 1, of_node(0));
   EXPECT_EQ(model_text(read_back(p), "decode"), "a 1\n  gemm 1 [mm(y) <- linear(x)]\n");
@@ -106,7 +122,13 @@ TEST(Graphs, CopiesAndSetsAreNodesToo) {
 
 TEST(Graphs, CloneOfAGraphKeepsItsLayers) {
   ProfileBuilder p;
-  p.thread().graph(kTemplate).push("a").node(kTemplate, 0, "gemm").pop().clone_graph(5, kTemplate).destroy_graph(kTemplate);
+  p.thread()
+      .graph(kTemplate)
+      .push("a")
+      .node(kTemplate, 0, "gemm")
+      .pop()
+      .clone_graph(5, kTemplate)
+      .destroy_graph(kTemplate);
   p.thread().instantiate(kExec, 5).phase("decode").launch_graph(1, kExec);
   p.kernel(1, "gemm", 1, of_node(0));
   EXPECT_EQ(model_text(read_back(p), "decode"), "a 1\n  gemm 1\n");
@@ -153,7 +175,8 @@ TEST(Graphs, OtherKernelThanWasCapturedStandsApart) {
   p.kernel(1, "gemm", 2, of_node(1));
   ReadBack result = read_back(p);
   EXPECT_EQ(result.placed(Placement::kAmbiguousNode), 1);
-  EXPECT_EQ(summary_text(result, "decode"), "(ambiguous node) 2 x1\n  gemm 2 x1\ncapture 1 x1\n  a 1 x1\n    gemm 1 x1\n");
+  EXPECT_EQ(summary_text(result, "decode"),
+            "(ambiguous node) 2 x1\n  gemm 2 x1\ncapture 1 x1\n  a 1 x1\n    gemm 1 x1\n");
 }
 
 TEST(Graphs, DestroyedGraphsStillExplainTheirReplays) {
@@ -191,7 +214,8 @@ TEST(GraphUpdates, ReplaysBeforeAnUpdateKeepTheOldLayers) {
   p.flush();
   p.kernel(1, "gemm", 1, of_node(0));
   p.kernel(2, "gemm", 2, of_node(0));
-  EXPECT_EQ(summary_text(read_back(p), "decode"), "capture 1 x1\n  a 1 x1\n    gemm 1 x1\nnew_a 2 x2\n  gemm 2 x1\nnew_b 0 x1\n");
+  EXPECT_EQ(summary_text(read_back(p), "decode"),
+            "capture 1 x1\n  a 1 x1\n    gemm 1 x1\nnew_a 2 x2\n  gemm 2 x1\nnew_b 0 x1\n");
 }
 
 TEST(GraphUpdates, NodesThatCanNotBePairedAreStale) {

@@ -51,15 +51,16 @@ TEST(NvtxMessages, BrokenModuleMarkerHasAName) {
 }
 
 TEST(NvtxMessages, EmitNvtxIsAnOpWithoutVolatileParts) {
-  expect_message("aten::mm, op_id = 2089, sizes = [[4, 4096], [4096, 32000]], input_op_ids = [(2087,0), (2083,0)]", Kind::kOp,
-                 "mm([4, 4096], [4096, 32000])");
+  expect_message("aten::mm, op_id = 2089, sizes = [[4, 4096], [4096, 32000]], input_op_ids = [(2087,0), (2083,0)]",
+                 Kind::kOp, "mm([4, 4096], [4096, 32000])");
   expect_message("aten::addmm, seq = 12, sizes = [[1]]", Kind::kOp, "addmm([1])");
   expect_message("aten::relu, op_id = 3", Kind::kOp, "relu");
   expect_message("vllm::attention, op_id = 3, sizes = []", Kind::kOp, "vllm::attention");
 }
 
 TEST(NvtxMessages, OpCallOfTheHookIsAnOp) {
-  expect_message("aten::mm(bfloat16[4, 4096], bfloat16[4096, 6144])", Kind::kOp, "mm(bfloat16[4, 4096], bfloat16[4096, 6144])");
+  expect_message("aten::mm(bfloat16[4, 4096], bfloat16[4096, 6144])", Kind::kOp,
+                 "mm(bfloat16[4, 4096], bfloat16[4096, 6144])");
   expect_message("vllm::unified_attention(q)", Kind::kOp, "vllm::unified_attention(q)");
 }
 
@@ -85,7 +86,8 @@ TEST(KernelNames, MangledOnesAreReadable) {
 }
 
 TEST(KernelNames, OthersAreGivenBack) {
-  for (const char* name : {"f", "v", "triton_poi_fused_0", "sm90_xmma_gemm_bf16", "_Zbroken", "_Z", ""}) EXPECT_EQ(kernel_name(name), name);
+  for (const char* name : {"f", "v", "triton_poi_fused_0", "sm90_xmma_gemm_bf16", "_Zbroken", "_Z", ""})
+    EXPECT_EQ(kernel_name(name), name);
 }
 
 TEST(CopyNames, SayDirectionAndMemories) {
@@ -105,7 +107,8 @@ TEST(MergedNames, ListInstancesLoseTheirNumber) {
 }
 
 TEST(MergedNames, OthersStay) {
-  for (const char* name : {"mlp", "conv1", "layers", "3", ".3", "layers.", "layers.3a", "layers.3.mlp", "f(layers.3)", "", "("}) {
+  for (const char* name :
+       {"mlp", "conv1", "layers", "3", ".3", "layers.", "layers.3a", "layers.3.mlp", "f(layers.3)", "", "("}) {
     std::string expected = name == std::string(".3") ? ".3" : name;
     EXPECT_EQ(merged_name(name), expected);
   }
@@ -139,7 +142,8 @@ TEST(PhaseNames, StepsOfVllmAreOne) {
   EXPECT_EQ(phase("execute_context_4(2048)_generation_0(0)"), "prefill");
   EXPECT_EQ(phase("execute_context_0(0)_generation_32(32)"), "decode");
   EXPECT_EQ(phase("execute_context_1(512)_generation_31(31)"), "prefill");
-  EXPECT_EQ(phase("execute_2048_context_4(sq2048sk2048sqsq1048576sqsk1048576)_generation_0(sq0sk0sqsq0sqsk0)"), "prefill");
+  EXPECT_EQ(phase("execute_2048_context_4(sq2048sk2048sqsq1048576sqsk1048576)_generation_0(sq0sk0sqsq0sqsk0)"),
+            "prefill");
   EXPECT_EQ(phase("execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk900sqsq32sqsk900)"), "decode");
   EXPECT_EQ(phase("execute_model"), "(none)");
   EXPECT_EQ(phase("execute_context_x_generation_"), "(none)");

@@ -1,17 +1,14 @@
-// Builds profile files by hand, record by record, and reads them back. Events are given in the order in which they
+// Builds profile files by hand, record by record. Events are given in the order in which they
 // happen; flush() ends the chunks at hand, so that a test decides what stands before what in the file.
 #pragma once
 
 #include <cstring>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "inject/record.h"
-#include "report/layer_report.h"
-#include "report/profile.h"
 
 namespace lamina {
 
@@ -89,7 +86,8 @@ class ThreadBuilder {
   };
   void copy_nodes(uint32_t to, uint32_t from);
   template <typename Record>
-  ThreadBuilder& graph_record(format::RecordKind kind, uint32_t id, Record record, uint32_t other = 0, uint8_t flags = 0);
+  ThreadBuilder& graph_record(format::RecordKind kind, uint32_t id, Record record, uint32_t other = 0,
+                              uint8_t flags = 0);
 
   ProfileBuilder& profile_;
   uint32_t number_;
@@ -128,8 +126,8 @@ class ProfileBuilder {
     append_record(definitions_, kind, flags, id, record, behind);
   }
 
-  void flush();                             // definitions, threads by number, activity
-  void add_bytes(std::string_view bytes);   // as they are, behind what was flushed
+  void flush();                            // definitions, threads by number, activity
+  void add_bytes(std::string_view bytes);  // as they are, behind what was flushed
   void lose_definitions() { definitions_.clear(); }
   std::string bytes(bool with_trailer = true);
 
@@ -164,36 +162,5 @@ class ProfileBuilder {
   std::map<uint32_t, ThreadBuilder> threads_;
   std::map<uint32_t, std::vector<uint32_t>> nodes_;  // of each graph
 };
-
-// A file that is gone with the object.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string_view bytes);
-  ~TemporaryFile();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-struct ReadBack {
-  LayerReport report;
-  std::vector<Process> processes;
-  const Account& account() const { return processes.at(0).account; }
-  uint64_t placed(Placement placement) const { return account().by_placement[static_cast<size_t>(placement)]; }
-};
-
-// Reads a profile with the details of every step.
-ReadBack read_bytes(std::string_view bytes, bool merge_instances = true);
-
-// The same, and expects that nothing is damaged and that every activity is in exactly one row, with its time.
-ReadBack read_back(ProfileBuilder& profile);
-void expect_totals_add_up(const ReadBack& result);
-
-// One row a line, children indented: `NAME TIME_US`, with ` [trace]` behind a kernel that has one.
-std::string model_text(const ReadBack& result, std::string_view phase, uint32_t step = 1);
-// `NAME TIME_US xINVOCATIONS`.
-std::string summary_text(const ReadBack& result, std::string_view phase);
-std::vector<std::string> phase_names(const ReadBack& result);
 
 }  // namespace lamina

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "profile_builder.h"
+#include "read_back.h"
 
 namespace lamina {
 namespace {
@@ -21,7 +21,8 @@ TEST(ReportContext, ValuesOfTheUserAndOfMarksAreTaken) {
 }
 
 TEST(ReportContext, MarkThatIsNoJsonObjectIsPassedOver) {
-  for (const char* mark : {"lamina:context ", "lamina:context {", "lamina:context [1]", "lamina:context {\"a\": nan}"}) {
+  for (const char* mark :
+       {"lamina:context ", "lamina:context {", "lamina:context [1]", "lamina:context {\"a\": nan}"}) {
     ProfileBuilder p;
     p.thread().mark(mark);
     EXPECT_EQ(context_of(p)["batch_size"], nullptr) << mark;

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profile_builder.h"
+#include "read_back.h"
 
 namespace lamina {
 namespace {

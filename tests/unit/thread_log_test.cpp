@@ -60,7 +60,8 @@ class ThreadLogTest : public testing::Test {
 
 std::string kinds_text(const std::vector<SeenRecord>& records) {
   std::string text;
-  for (const SeenRecord& r : records) text += std::to_string(static_cast<int>(r.kind)) + ":" + std::to_string(r.id) + " ";
+  for (const SeenRecord& r : records)
+    text += std::to_string(static_cast<int>(r.kind)) + ":" + std::to_string(r.id) + " ";
   return text;
 }
 
