@@ -73,7 +73,8 @@ std::vector<std::string> candidates() {
 
 bool Cupti::open() {
   std::string mapped = mapped_copy();
-  if (!mapped.empty() && load(mapped, RTLD_NOLOAD)) return true;
+  // A second copy beside one that is in use would be a second subscriber.
+  if (!mapped.empty()) return load(mapped, RTLD_NOLOAD);
   for (const std::string& path : candidates()) {
     if (load(path, 0)) return true;
   }
