@@ -27,7 +27,7 @@ struct Account {
   std::vector<std::string> context_marks;  // the JSON of `lamina:context {json}`
   uint64_t damaged_records = 0;
   uint64_t lost_pieces = 0;  // of thread streams
-  std::map<uint32_t, std::pair<uint64_t, uint64_t>> step_launches;  // by step: kernel launches, of them answered
+  std::map<uint32_t, uint64_t> missing_in_step;  // kernel launches without their kernel, by step; no zeros
 };
 
 }  // namespace lamina

@@ -9,6 +9,7 @@ using namespace format;
 namespace {
 
 constexpr size_t kMaxFrames = 1024;  // the recorder stops far earlier
+constexpr size_t kMaxCachedRoots = 10'000;
 constexpr size_t kMaxWaitingGraphEvents = 200'000;
 constexpr std::string_view kContextMark = "lamina:context ";
 constexpr std::string_view kStartup = "startup";
@@ -43,6 +44,10 @@ bool Attribution::shown(uint32_t step) const {
 Position Attribution::root(uint32_t step) {
   auto [known, added] = roots_.try_emplace(step);
   if (!added) return known->second;
+  if (roots_.size() > kMaxCachedRoots) {
+    roots_.clear();
+    known = roots_.try_emplace(step).first;
+  }
   if (const StepInfo* info = definitions_.step(step)) {
     known->second = tree_.step(definitions_.text(info->phase), info->number);
   } else if (step == kNoStep) {
@@ -222,7 +227,7 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
     if (entry->kind == LaunchKind::kGraph) entry->layers.push_back({frame.name, placed_in(frame, thread.step).position});
   }
   ++account_.launches[static_cast<size_t>(entry->kind)];
-  if (entry->kind == LaunchKind::kKernel) ++account_.step_launches[thread.step].first;
+  if (entry->kind == LaunchKind::kKernel) ++account_.missing_in_step[thread.step];
   if (entry->exec != 0) last_launches_[entry->exec] = entry;
   uint32_t correlation = record.header().id;
   launches_[correlation] = entry;

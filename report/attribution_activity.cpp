@@ -98,7 +98,8 @@ void Attribution::join(const Activity& activity) {
     return attribute_replay(activity, launch);
   }
   if (launch->kind == LaunchKind::kKernel) {
-    ++account_.step_launches[launch->step].second;
+    auto missing = account_.missing_in_step.find(launch->step);
+    if (missing != account_.missing_in_step.end() && --missing->second == 0) account_.missing_in_step.erase(missing);
     launches_.erase(found);
   }
   attribute(activity, *launch);

@@ -95,8 +95,8 @@ void add_activity(Lines& lines, const Account& account) {
 // Steps that miss kernels, most of which one sees in --every with a busy GPU or at a kill.
 void add_partial_steps(Lines& lines, const Process& process) {
   uint64_t partial = 0;
-  for (const auto& [step, counts] : process.account.step_launches) {
-    if (process.definitions.step(step) && counts.second < counts.first) ++partial;
+  for (const auto& [step, missing] : process.account.missing_in_step) {
+    if (process.definitions.step(step)) ++partial;
   }
   lines.add_if("steps recorded in part", partial, "kernels are missing in them");
 }

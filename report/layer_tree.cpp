@@ -42,12 +42,14 @@ LayerTree::Phase& LayerTree::find_phase(std::string_view name) {
 
 Position LayerTree::step(std::string_view name, uint32_t number) {
   Phase& phase = find_phase(name);
-  if (auto known = phase.roots.find(number); known != phase.roots.end()) return known->second;
-  Position root{phase.summary_root, 0};
-  if (options_.details(name, number) || phase.steps.empty()) root.model = new_node(model_, 0, 0, {});
-  phase.steps.push_back(number);
-  phase.roots.emplace(number, root);
-  return root;
+  if (number >= phase.steps.size()) phase.steps.resize(number + 1);
+  if (!phase.steps[number]) {
+    phase.steps[number] = true;
+    bool detailed = phase.step_count++ == 0 || options_.details(name, number);
+    if (detailed) phase.detailed.emplace(number, Position{phase.summary_root, new_node(model_, 0, 0, {})});
+  }
+  auto known = phase.detailed.find(number);
+  return known != phase.detailed.end() ? known->second : Position{phase.summary_root, 0};
 }
 
 uint32_t LayerTree::summary_child(uint32_t parent, uint32_t name, bool activity, Order order) {
@@ -176,15 +178,12 @@ void LayerTree::finish(LayerReport& report) const {
     return row;
   };
   for (const Phase& phase : phases_) {
-    PhaseReport result{phase.name, phase.steps.size(), {}, {}};
+    PhaseReport result{phase.name, phase.step_count, {}, {}};
     for (uint32_t root : summary_children[phase.summary_root]) result.summary.push_back(summary_row(root));
     if (result.summary.empty()) continue;
     set_percentages(result.summary);
-    std::vector<uint32_t> numbers = phase.steps;
-    std::sort(numbers.begin(), numbers.end());
-    for (uint32_t number : numbers) {
-      uint32_t root = phase.roots.at(number).model;
-      if (root == 0) continue;
+    for (const auto& [number, position] : phase.detailed) {
+      uint32_t root = position.model;
       StepReport step;
       step.number = number;
       for (uint32_t child : model_children[root]) step.model.push_back(model_row(child));

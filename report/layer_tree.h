@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -82,8 +83,9 @@ class LayerTree {
   struct Phase {
     std::string name;
     uint32_t summary_root = 0;
-    std::vector<uint32_t> steps;  // numbers, in order of first event
-    std::unordered_map<uint32_t, Position> roots;
+    size_t step_count = 0;
+    std::vector<bool> steps;             // by number: seen
+    std::map<uint32_t, Position> detailed;  // roots of the steps with a model tree, by number
   };
 
   uint32_t new_node(std::vector<Node>& nodes, uint32_t parent, uint32_t name, Order order);
