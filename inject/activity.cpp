@@ -170,10 +170,13 @@ void ActivityDecoder::decode_kernel(const CUpti_Activity* record) {
   builder_.add(RecordKind::kKernelSite, site, kernel.correlationId, kernel.start, kernel.end);
 }
 
-void ActivityDecoder::decode_memcpy(const CUpti_Activity* record) {
-  const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy5*>(record);
+namespace {
+
+// What copies inside of a device and between devices have in common.
+template <typename Copy>
+MemcpySiteRecord copy_site(const Copy& copy) {
   MemcpySiteRecord site{};
-  site.device = copy.deviceId;
+  site.device = site.source_device = site.destination_device = copy.deviceId;
   site.context = copy.contextId;
   site.stream = copy.streamId;
   site.copy_kind = copy.copyKind;
@@ -182,22 +185,19 @@ void ActivityDecoder::decode_memcpy(const CUpti_Activity* record) {
   site.asynchronous = copy.flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC;
   site.graph_node = copy.graphNodeId;
   site.bytes = copy.bytes;
-  site.source_device = site.destination_device = copy.deviceId;
-  builder_.add(RecordKind::kMemcpySite, site, copy.correlationId, copy.start, copy.end);
+  return site;
+}
+
+}  // namespace
+
+void ActivityDecoder::decode_memcpy(const CUpti_Activity* record) {
+  const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy5*>(record);
+  builder_.add(RecordKind::kMemcpySite, copy_site(copy), copy.correlationId, copy.start, copy.end);
 }
 
 void ActivityDecoder::decode_peer_memcpy(const CUpti_Activity* record) {
   const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(record);
-  MemcpySiteRecord site{};
-  site.device = copy.deviceId;
-  site.context = copy.contextId;
-  site.stream = copy.streamId;
-  site.copy_kind = copy.copyKind;
-  site.source_kind = copy.srcKind;
-  site.destination_kind = copy.dstKind;
-  site.asynchronous = copy.flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC;
-  site.graph_node = copy.graphNodeId;
-  site.bytes = copy.bytes;
+  MemcpySiteRecord site = copy_site(copy);
   site.source_device = copy.srcDeviceId;
   site.destination_device = copy.dstDeviceId;
   builder_.add(RecordKind::kMemcpySite, site, copy.correlationId, copy.start, copy.end);

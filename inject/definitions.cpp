@@ -34,8 +34,9 @@ const StringEntry* Definitions::string(std::string_view text, uint32_t domain) {
   std::lock_guard lock(mutex_);
   if (auto found = string_ids_.find({text, domain}); found != string_ids_.end()) return found->second;
   if (strings_.size() >= kMaxStrings) {
-    if (lost_strings_++ == 0) new_string("(other)", 0, false);
-    return &strings_.back();
+    ++lost_strings_;
+    if (!other_) other_ = new_string("(other)", 0, false);
+    return other_;
   }
   return new_string(text, domain, cut);
 }
@@ -122,10 +123,12 @@ void Definitions::add_loss(LossKind kind, uint64_t count) {
 
 void Definitions::drain(std::vector<char>& out) {
   std::lock_guard lock(mutex_);
-  if (lost_contexts_ > 0) append(RecordKind::kLoss, static_cast<uint32_t>(LossKind::kContexts), LossRecord{{}, lost_contexts_});
-  if (lost_strings_ > 1) append(RecordKind::kLoss, static_cast<uint32_t>(LossKind::kStrings), LossRecord{{}, lost_strings_ - 1});
-  lost_contexts_ = 0;
-  if (lost_strings_ > 1) lost_strings_ = 1;
+  auto append_loss = [&](LossKind kind, uint64_t& count) {
+    if (count > 0) append(RecordKind::kLoss, static_cast<uint32_t>(kind), LossRecord{{}, count});
+    count = 0;
+  };
+  append_loss(LossKind::kContexts, lost_contexts_);
+  append_loss(LossKind::kStrings, lost_strings_);
   out.clear();
   out.swap(pending_);
 }

@@ -75,6 +75,7 @@ class Definitions {
   std::deque<StringEntry> strings_;
   std::unordered_map<Key, const StringEntry*, KeyHash> string_ids_;
   std::unordered_map<uint64_t, uint32_t> context_ids_;  // parent << 32 | name
+  const StringEntry* other_ = nullptr;  // stands for all texts past the limit
   uint64_t lost_strings_ = 0;
   uint64_t lost_contexts_ = 0;
   std::vector<char> pending_;

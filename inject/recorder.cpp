@@ -253,7 +253,8 @@ void Recorder::after_fork_in_child() {
   if (recorder.state_.load() == State::kRecording) recorder.state_.store(State::kOff);
   ThreadLog* before = std::exchange(current_log, nullptr);
   pthread_setspecific(recorder.thread_end_key_, nullptr);
-  recorder.logs_.store(nullptr);  // left alone, not freed: another thread may have been inside
+  // Left alone, not freed: another thread may have been inside.
+  if (ThreadLog* logs = recorder.logs_.exchange(nullptr)) recorder.logs_before_fork_.push_back(logs);
   recorder.steps.forget_open();
   if (!before || recorder.off()) return;
   if (ThreadLog* log = recorder.new_thread_log()) log->inherit(*before);

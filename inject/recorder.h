@@ -92,6 +92,7 @@ class Recorder {
   FileWriter file_;
   pthread_key_t thread_end_key_{};
   std::atomic<ThreadLog*> logs_{nullptr};
+  std::vector<ThreadLog*> logs_before_fork_;
   std::atomic<uint32_t> threads_{0};
 
   // The writer thread's own.

@@ -74,8 +74,10 @@ void Attribution::read_thread(const Chunk& chunk) {
   Thread& thread = threads_[chunk.header.thread];
   if (uint32_t missing = chunk.header.sequence - thread.next_sequence; missing != 0) {
     account_.lost_pieces += missing <= INT32_MAX ? missing : 1;  // else one that should have come before
+    if (!thread.lost) thread.before_loss = std::move(thread.frames);
     thread.lost = true;
     thread.frames.clear();
+    thread.context_since = kRootContext;
   }
   thread.next_sequence = chunk.header.sequence + 1;
   bool whole = chunk.for_each([&](const RecordView& record) { read_thread_record(chunk.header.thread, thread, record); });
@@ -92,9 +94,11 @@ void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordVi
     case RecordKind::kStepChange: thread.step = record.header().id; return;
     case RecordKind::kLaunch: return launch(thread, record);
     case RecordKind::kPush:
+      if (thread.lost) return;
       if (auto push_record = record.as<PushRecord>()) push(thread, record.header().id, push_record->time);
       return;
     case RecordKind::kPop:
+      if (thread.lost) return;
       if (auto pop_record = record.as<PopRecord>()) pop(thread, record.header().id, pop_record->time);
       return;
     case RecordKind::kMark: {
@@ -111,7 +115,7 @@ void Attribution::restore(Thread& thread, const RecordView& record) {
   auto state = record.as<ThreadStateRecord>();
   if (!state) return;
   auto bytes = record.behind<ThreadStateRecord>();
-  std::vector<Frame> known = std::move(thread.frames);
+  std::vector<Frame> known = std::move(thread.lost ? thread.before_loss : thread.frames);
   thread.frames.clear();
   thread.step = state->step;
   for (size_t at = 0; at + sizeof(OpenCall) <= bytes.size(); at += sizeof(OpenCall)) {
@@ -127,6 +131,22 @@ void Attribution::restore(Thread& thread, const RecordView& record) {
   }
   thread.calls = state->calls;
   thread.lost = false;
+}
+
+// After a loss: calls that stand for those open at a launch, by its context.
+void Attribution::stand_in(Thread& thread, uint32_t context) {
+  if (context == thread.context_since) return;
+  thread.context_since = context;
+  thread.frames.clear();
+  std::vector<uint32_t> chain;
+  for (const ContextInfo* info = definitions_.context(context); info; info = definitions_.context(info->parent)) {
+    chain.push_back(context);
+    context = info->parent;
+  }
+  while (!chain.empty()) {
+    push(thread, chain.back(), 0);
+    chain.pop_back();
+  }
 }
 
 void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
@@ -210,6 +230,7 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (flags & kLaunchFailed) return void(++account_.failed);
   if (flags & kLaunchCaptured) return void(++account_.captured);
   if (flags & kLaunchNotCollected) return void(++account_.not_collected);
+  if (thread.lost) stand_in(thread, launched->context);
   auto entry = std::make_shared<Launch>();
   entry->kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
   entry->shown = shown(thread.step);

@@ -87,7 +87,10 @@ class Attribution {
     uint32_t calls = 0;
     uint32_t step = format::kStartupStep;
     uint32_t next_sequence = 0;
-    bool lost = false;  // a piece is missing: until the next ThreadState the open calls are not known
+    // A piece is missing: until the next ThreadState the open calls are not known, only the context of each launch.
+    bool lost = false;
+    std::vector<Frame> before_loss;
+    uint32_t context_since = 0;  // that `frames` were made of
   };
   // A layer that was open at a launch.
   struct OpenLayer {
@@ -116,6 +119,7 @@ class Attribution {
   void restore(Thread& thread, const RecordView& record);
   void push(Thread& thread, uint32_t context, uint64_t time);
   void pop(Thread& thread, uint32_t index, uint64_t time);
+  void stand_in(Thread& thread, uint32_t context);
   void launch(Thread& thread, const RecordView& record);
   void graph_record(uint32_t id, Thread& thread, const RecordView& record);
   void apply_graph_event(uint32_t thread, const RecordView& record, CapturedCallPtr call, uint64_t order);

@@ -54,7 +54,8 @@ int main(int argc, char** argv) {
     lamina::read_as_records(bytes_of(mutated(records, random)));
   }
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(argc > 1 ? argv[1] : ".")) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(argc > 1 ? argv[1] : "regressions", error)) {
     std::ifstream file(entry.path(), std::ios::binary);
     std::string input{std::istreambuf_iterator<char>(file), {}};
     lamina::read_as_profile(bytes_of(input));

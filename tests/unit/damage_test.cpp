@@ -61,6 +61,9 @@ TEST_F(DamageTest, FlippedByteCostsOneChunk) {
     ASSERT_GE(result.account().activities[0], kPieces - 1) << at;
     ASSERT_LE(result.processes[0].damage.size(), 1) << at;
     ASSERT_TRUE(result.processes[0].ended) << at;
+    auto chunk = std::upper_bound(offsets_.begin(), offsets_.end(), at) - 1;
+    bool in_header = at - *chunk < sizeof(ChunkHeader);
+    ASSERT_TRUE(!in_header || result.processes[0].damage.size() == 1) << at;
   }
 }
 

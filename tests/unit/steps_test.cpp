@@ -85,12 +85,13 @@ TEST(PhaseSteps, StepsThatWereNotToBeCollectedAreLeftOut) {
   EXPECT_EQ(result.account().not_shown, 1);
 }
 
-TEST(PhaseSteps, StepsCountTheirLaunchesAndKernels) {
+TEST(PhaseSteps, LaunchesWithoutTheirKernelAreCountedByStep) {
   ProfileBuilder p;
-  p.thread().phase("decode").launch(1).launch(2);
+  p.thread().phase("decode").launch(1).end_phase().phase("decode").launch(2).launch(3);
   uint32_t step = p.thread().step();
   p.kernel(1, "k", 1);
-  EXPECT_EQ(read_back(p).account().step_launches.at(step), std::pair(uint64_t{2}, uint64_t{1}));
+  p.kernel(3, "k", 1);
+  EXPECT_THAT(read_back(p).account().missing_in_step, ElementsAre(std::pair(step, uint64_t{1})));
 }
 
 TEST(PhaseSteps, PhaseOfSeveralProcessesIsOne) {
@@ -124,15 +125,27 @@ TEST(LostPieces, ThreadStateTellsTheOpenCallsAgain) {
   EXPECT_EQ(result.account().damaged_records, 0);
 }
 
-// What was open is not known: the pushes and pops that come say nothing without it.
-TEST(LostPieces, NothingGoesToAWrongLayerUntilTheNextThreadState) {
+TEST(LostPieces, CallsAreNumberedOnAsTheThreadStateSays) {
+  ProfileBuilder p;
+  p.thread().push("a");
+  p.flush();
+  p.thread().push("b").pop().lose();
+  p.thread().state().push("c").launch(1).state().launch(2);
+  p.kernel(1, "k", 1);
+  p.kernel(2, "k", 1);
+  EXPECT_EQ(summary_text(read_back(p), "all"), "a 2 x1\n  c 2 x1\n    k 2 x2\n");
+}
+
+// Pushes and pops say nothing without what was open, but each launch tells its context.
+TEST(LostPieces, LaunchesUntilTheNextThreadStateStandInTheirContext) {
   ProfileBuilder p;
   p.thread().push("a");
   p.flush();
   p.thread().push("b").lose();
   p.thread().push("c").launch(1).pop().pop().launch(2).pop().launch(3);
   for (uint32_t i = 1; i <= 3; ++i) p.kernel(i, "k", i);
-  EXPECT_EQ(model_text(read_back(p), "all"), "a 0\n(no module) 6\n  k 1\n  k 2\n  k 3\n");
+  EXPECT_EQ(model_text(read_back(p), "all"),
+            "a 0\na 1\n  b 1\n    c 1\n      k 1\na 2\n  k 2\n(no module) 3\n  k 3\n");
 }
 
 TEST(LostPieces, PieceThatCameBeforeIsNoGap) {
