@@ -218,7 +218,7 @@ void ActivityDecoder::decode_memset(const CUpti_Activity* record) {
 uint32_t ActivityDecoder::name_id(const char* name) {
   if (!name) return 0;
   auto [known, added] = name_ids_.try_emplace(name, 0);
-  if (added) known->second = definitions_.string(name)->id;
+  if (added) known->second = definitions_.kernel_name(name)->id;
   return known->second;
 }
 

@@ -28,7 +28,14 @@ bool BlockPool::grow() {
 }
 
 Block* BlockPool::take() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  bool found = free_ || grow();
+  bool low = (free_count_ + max_blocks_ - blocks_) * 2 < max_blocks_;
+  if (!found || low) {
+    lock.unlock();
+    if (on_low) on_low();
+    lock.lock();
+  }
   if (!free_ && !grow()) return nullptr;
   Block* block = free_;
   free_ = block->next.load(std::memory_order_relaxed);

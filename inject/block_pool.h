@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -29,6 +30,8 @@ class BlockPool {
   // An empty block, or null when the cap is reached or memory is out. Blocks come from mmap, not from malloc, which
   // the program may have replaced or be inside of.
   Block* take();
+  // Called, outside of the lock, when a block is taken and less than half of the cap is left: time to drain.
+  std::function<void()> on_low;
   void give_back(Block* block);
   size_t free_blocks();
 

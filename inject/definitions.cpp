@@ -28,12 +28,16 @@ void Definitions::append(RecordKind kind, uint32_t id, Record record, uint8_t fl
   if (!text.empty()) memcpy(pending_.data() + at + sizeof(record), text.data(), text.size());
 }
 
-const StringEntry* Definitions::string(std::string_view text, uint32_t domain) {
+const StringEntry* Definitions::string(std::string_view text, uint32_t domain) { return find_or_add(text, domain, true); }
+
+const StringEntry* Definitions::kernel_name(const char* name) { return find_or_add(name, 0, false); }
+
+const StringEntry* Definitions::find_or_add(std::string_view text, uint32_t domain, bool limited) {
   bool cut = text.size() > kMaxStringBytes;
   if (cut) text = text.substr(0, kMaxStringBytes);
   std::lock_guard lock(mutex_);
   if (auto found = string_ids_.find({text, domain}); found != string_ids_.end()) return found->second;
-  if (strings_.size() >= kMaxStrings) {
+  if (limited && (strings_.size() >= kMaxStrings || text_bytes_ + text.size() > kMaxTextBytes)) {
     ++lost_strings_;
     if (!other_) other_ = new_string("(other)", 0, false);
     return other_;
@@ -46,6 +50,7 @@ const StringEntry* Definitions::new_string(std::string_view text, uint32_t domai
   entry.id = static_cast<uint32_t>(strings_.size());
   entry.domain = domain;
   entry.text = text;
+  text_bytes_ += text.size();
   string_ids_.emplace(Key{entry.text, domain}, &entry);
   append(RecordKind::kString, entry.id, StringRecord{{}, static_cast<uint32_t>(text.size()), domain},
          cut ? kStringCut : 0, text);

@@ -29,13 +29,16 @@ class Definitions {
  public:
   // Limits hold memory flat in a program that makes up new names for ever; what is past them is counted.
   static constexpr size_t kMaxStrings = 1u << 20;
+  static constexpr size_t kMaxTextBytes = 256u << 20;
   static constexpr size_t kMaxContexts = 1u << 20;
 
   explicit Definitions(const std::vector<PhasePattern>& phase_patterns) : phase_patterns_(phase_patterns) {}
 
   // The entry of a text in a domain (0: default); the same pointer for the same text, valid for ever. Text beyond
-  // kMaxStringBytes is cut. Past kMaxStrings a new text is "(other)".
+  // kMaxStringBytes is cut. Past kMaxStrings or kMaxTextBytes a new text is "(other)".
   const StringEntry* string(std::string_view text, uint32_t domain = 0);
+  // The same for kernel names, which a program can not make up without end: they have no limit.
+  const StringEntry* kernel_name(const char* name);
 
   std::string text(uint32_t id);
 
@@ -65,6 +68,7 @@ class Definitions {
     size_t operator()(const Key& key) const { return std::hash<std::string_view>()(key.text) * 31 + key.domain; }
   };
 
+  const StringEntry* find_or_add(std::string_view text, uint32_t domain, bool limited);
   const StringEntry* new_string(std::string_view text, uint32_t domain, bool cut);
   void classify(StringEntry& entry);
   template <typename Record>
@@ -77,6 +81,7 @@ class Definitions {
   std::unordered_map<uint64_t, uint32_t> context_ids_;  // parent << 32 | name
   const StringEntry* other_ = nullptr;  // stands for all texts past the limit
   uint64_t lost_strings_ = 0;
+  size_t text_bytes_ = 0;
   uint64_t lost_contexts_ = 0;
   std::vector<char> pending_;
 };

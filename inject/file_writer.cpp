@@ -18,6 +18,8 @@ namespace {
 // Level 1 halves the recorder's share of a core against the default and costs a tenth in size.
 constexpr int kCompressionLevel = 1;
 
+constexpr int kLowestDescriptor = 512;
+
 bool make_folders(const std::string& folder) {
   for (size_t slash = folder.find('/', 1); slash != std::string::npos; slash = folder.find('/', slash + 1)) {
     mkdir(folder.substr(0, slash).c_str(), 0777);
@@ -52,9 +54,27 @@ size_t whole_records(std::span<const char> records) {
 
 bool FileWriter::fail(const char* what) {
   problem_ = std::string(what) + ": " + strerror(errno);
-  if (file_ >= 0) close(file_);
+  if (is_ours()) close(file_);
   file_ = -1;
   return false;
+}
+
+// A program may close descriptors that it did not open, and get ours for a file of its own.
+bool FileWriter::is_ours() const {
+  struct stat status {};
+  return file_ >= 0 && fstat(file_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+}
+
+// Away from the low numbers, where a program with a closed stdout would find it.
+bool FileWriter::keep(int file) {
+  file_ = fcntl(file, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  if (file_ < 0) file_ = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  close(file);
+  struct stat status {};
+  if (file_ < 0 || fstat(file_, &status) != 0) return false;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  return true;
 }
 
 bool FileWriter::open(const std::string& folder) {
@@ -62,12 +82,13 @@ bool FileWriter::open(const std::string& folder) {
   std::string base = folder + "/" + host_name() + "." + std::to_string(getpid());
   path_ = base + kFileSuffix;
   // The same process id can come again, from another container of the same host name.
+  int file = -1;
   for (int i = 2; i < 100; ++i) {
-    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    if (file_ >= 0 || errno != EEXIST) break;
+    file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    if (file >= 0 || errno != EEXIST) break;
     path_ = base + "." + std::to_string(i) + kFileSuffix;
   }
-  if (file_ < 0) return fail(("can not create " + path_).c_str());
+  if (file < 0 || !keep(file)) return fail(("can not create " + path_).c_str());
   compressor_ = ZSTD_createCCtx();
   if (!compressor_) {
     errno = ENOMEM;
@@ -113,6 +134,10 @@ bool FileWriter::write_chunk(ChunkHeader chunk, std::span<const char> records) {
 
 bool FileWriter::write_all(const void* bytes, size_t size) {
   const char* begin = static_cast<const char*>(bytes);
+  if (!is_ours()) {
+    errno = EBADF;
+    return fail(("the program has closed " + path_).c_str());
+  }
   while (size > 0) {
     ssize_t written = ::write(file_, begin, size);
     if (written < 0 && errno == EINTR) continue;

@@ -1,6 +1,7 @@
 // The profile file: creates folder and file, appends compressed chunks.
 #pragma once
 
+#include <sys/types.h>
 #include <zstd.h>
 
 #include <cstdint>
@@ -30,8 +31,12 @@ class FileWriter {
   bool write_chunk(format::ChunkHeader chunk, std::span<const char> records);
   bool write_all(const void* bytes, size_t size);
   bool fail(const char* what);
+  bool keep(int file);
+  bool is_ours() const;
 
   int file_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
   std::string path_;
   std::string problem_;
   uint64_t chunks_ = 0;

@@ -43,7 +43,7 @@ uint32_t exec_id(Cupti& cupti, CUgraphExec exec) {
 
 // The kernel of the launch that is being captured; nodes added by hand have none.
 uint32_t kernel_name(Recorder& recorder, const ThreadLog& log) {
-  return log.call.symbol ? recorder.definitions.string(log.call.symbol)->id : 0;
+  return log.call.symbol ? recorder.definitions.kernel_name(log.call.symbol)->id : 0;
 }
 
 template <typename Record>

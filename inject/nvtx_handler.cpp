@@ -27,6 +27,8 @@ const StringEntry* ascii(const char* text, uint32_t domain) {
 }
 
 void append_utf8(std::string& out, uint32_t c) {
+  bool is_character = c < 0xd800 || (c >= 0xe000 && c <= 0x10ffff);
+  if (!is_character) c = 0xfffd;
   if (c < 0x80) {
     out += static_cast<char>(c);
   } else if (c < 0x800) {

@@ -1,5 +1,8 @@
 #include "inject/options.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -50,9 +53,19 @@ std::vector<PhasePattern> phase_patterns() {
 
 }  // namespace
 
+std::string absolute_path(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char* folder = getcwd(nullptr, 0);
+  std::string result = folder ? std::string(folder) + "/" + path : path;
+  free(folder);
+  return result;
+}
+
 Options read_options() {
   Options options;
+  // Absolute from the start: the program may change its folder.
   options.out = variable("LAMINA_OUT");
+  if (!options.out.empty()) options.out = absolute_path(options.out);
   options.context = variable("LAMINA_CONTEXT");
   options.phase_patterns = phase_patterns();
   for (std::string& name : split(variable("LAMINA_COLLECT"), ',')) {
@@ -64,7 +77,8 @@ Options read_options() {
   }
   options.every = static_cast<uint64_t>(positive_number("LAMINA_EVERY", 1));
   if (options.every == 0) options.every = 1;
-  options.buffer_bytes = static_cast<size_t>(positive_number("LAMINA_BUFFER_MB", 64) * (1 << 20));
+  constexpr size_t kLeastBufferBytes = 128u << 10;  // below, a single thread could not record
+  options.buffer_bytes = std::max(static_cast<size_t>(positive_number("LAMINA_BUFFER_MB", 64) * (1 << 20)), kLeastBufferBytes);
   options.exit_deadline_s = positive_number("LAMINA_EXIT_DEADLINE", options.exit_deadline_s);
   return options;
 }

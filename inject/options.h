@@ -16,7 +16,7 @@ struct PhasePattern {
 };
 
 struct Options {
-  std::string out;                           // LAMINA_OUT: profile folder; empty: one is named after the program
+  std::string out;                           // LAMINA_OUT, absolute: profile folder; empty: one is named after the program
   std::string context;                       // LAMINA_CONTEXT: a JSON object with values for the report's context
   std::vector<PhasePattern> phase_patterns;  // LAMINA_PHASE_PATTERN: NAME=GLOB, several separated by ';'
   std::vector<std::string> collect_phases;   // LAMINA_COLLECT: phase names separated by ','; or
@@ -30,5 +30,8 @@ struct Options {
 
 // Reads the environment. A value that cannot be understood is named in one line on stderr and its default taken.
 Options read_options();
+
+// The path as it is from any folder.
+std::string absolute_path(const std::string& path);
 
 }  // namespace lamina

@@ -107,29 +107,37 @@ std::optional<size_t> innermost(std::span<const OpenRange> open, uint32_t domain
   return std::nullopt;
 }
 
-bool same_unique(const StringEntry& open, const StringEntry& pushed) {
-  return open.id == pushed.id || (open.phase != 0 && open.phase == pushed.phase);
-}
-
 // A phase or a module's instance is never open inside of itself: an earlier one was left open by an exception, and so
-// was everything inside of it.
+// was everything inside of it. Should the program pop these after all, the pops must not close what is outside.
 void close_abandoned(Recorder& recorder, ThreadLog& log, const StringEntry& pushed, uint64_t now) {
   auto open = log.open_ranges();
   for (size_t i = 0; i < open.size(); ++i) {
-    if (!open[i].name->unique || !same_unique(*open[i].name, pushed)) continue;
-    log.forget_beyond_depth();
-    for (size_t last = open.size(); last-- > i;) close_at(recorder, log, last, now);
+    if (open[i].name->id != pushed.id || open[i].start_id != 0) continue;
+    log.abandon(i);
+    for (size_t last = open.size(); last-- > i;) {
+      if (open[last].start_id == 0) close_at(recorder, log, last, now);
+    }
     return;
   }
 }
 
+// Whether the thread is in a step of this phase by a range of its own: another range of it inside is the same step.
+bool is_in_phase(ThreadLog& log, uint32_t phase) {
+  const StringEntry* innermost_phase = nullptr;
+  for (const OpenRange& range : log.open_ranges()) {
+    if (range.step != 0) innermost_phase = range.name;
+  }
+  return innermost_phase && innermost_phase->phase == phase;
+}
+
 [[gnu::noinline]] OpenRange* open_range(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint32_t start_id, uint64_t now) {
   if (log.has_start_end()) [[unlikely]] close_ended_ranges(recorder, log);
-  if (name.unique) [[unlikely]] close_abandoned(recorder, log, name, now);
+  if (name.unique && start_id == 0) close_abandoned(recorder, log, name, now);
+  bool opens_step = name.phase != 0 && !is_in_phase(log, name.phase);
   log.sync_step();
   uint32_t context = find_context(recorder, log, log.current_context(), name);
   OpenRange* range = log.open(&name, context, domain, start_id, now);
-  if (range && name.phase != 0) [[unlikely]] {
+  if (range && opens_step) {
     log.set_own_step(*range, open_step(recorder, name, false));
     if (start_id != 0) recorder.start_end_ranges.set_step(start_id, range->step);
   }
@@ -178,7 +186,7 @@ int push_text(std::string_view text) noexcept {
 [[gnu::noinline, gnu::cold]] static int pop_unusual(Recorder& recorder, ThreadLog& log, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
     if (log.has_start_end()) close_ended_ranges(recorder, log);
-    int level = log.pop_beyond_depth();
+    int level = log.pop_uncounted();
     if (level >= 0) return level;
     auto index = innermost(log.open_ranges(), domain);
     if (!index) {
@@ -233,7 +241,15 @@ void end_range(uint64_t range) {
   if (step != 0) close_step(recorder, step);
 }
 
-void close_all_ranges(Recorder& recorder, ThreadLog& log) {
+void end_thread(Recorder& recorder, ThreadLog& log) {
+  if (log.has_start_end()) close_ended_ranges(recorder, log);
+  for (size_t i = log.open_ranges().size(); i-- > 0;) {
+    uint32_t id = log.open_ranges()[i].start_id;
+    if (id == 0) continue;
+    recorder.start_end_ranges.orphan(id);
+    log.close_at(i, host_now());
+    renew_contexts(recorder, log, i);
+  }
   while (!log.open_ranges().empty()) close_at(recorder, log, log.open_ranges().size() - 1, host_now());
 }
 

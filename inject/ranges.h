@@ -26,6 +26,7 @@ void mark(const StringEntry* name);
 // any (ThreadLog::has_start_end), before its stack counts for something.
 void close_ended_ranges(Recorder& recorder, ThreadLog& log);
 
-void close_all_ranges(Recorder& recorder, ThreadLog& log);
+// The calling thread ends: pushed ranges end with it, started ones may be ended by others.
+void end_thread(Recorder& recorder, ThreadLog& log);
 
 }  // namespace lamina

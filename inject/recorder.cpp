@@ -38,14 +38,6 @@ std::string default_folder() {
   return "lamina-" + program_name() + "-" + date + "-" + std::to_string(getpid());
 }
 
-std::string absolute(const std::string& path) {
-  if (path.starts_with('/')) return path;
-  char* folder = getcwd(nullptr, 0);
-  std::string result = folder ? std::string(folder) + "/" + path : path;
-  free(folder);
-  return result;
-}
-
 }  // namespace
 
 constinit thread_local ThreadLog* Recorder::current_log = nullptr;
@@ -55,9 +47,14 @@ Recorder* const Recorder::instance_ = new Recorder;
 Recorder::Recorder() {
   // What the thread left open ends with it.
   pthread_key_create(&thread_end_key_, [](void* log) {
-    if (!instance().off()) close_all_ranges(instance(), *static_cast<ThreadLog*>(log));
+    if (!instance().off()) end_thread(instance(), *static_cast<ThreadLog*>(log));
     current_log = nullptr;
+    static_cast<ThreadLog*>(log)->ended.store(true, std::memory_order_release);
   });
+  pool_.on_low = [this] {
+    drain_asked_.store(true, std::memory_order_relaxed);
+    wake_.notify_one();
+  };
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -116,12 +113,12 @@ bool Recorder::start_cupti() {
 
 // The folder goes on to child processes, so that they write into the same profile.
 bool Recorder::open_file() {
-  std::string folder = absolute(options.out.empty() ? default_folder() : options.out);
+  std::string folder = options.out.empty() ? absolute_path(default_folder()) : options.out;
   if (!file_.open(folder)) {
     log_line("nothing is recorded: %s", file_.problem().c_str());
     return false;
   }
-  setenv("LAMINA_OUT", folder.c_str(), 0);
+  setenv("LAMINA_OUT", folder.c_str(), 1);
   log_debug("recording to %s with %s", file_.path().c_str(), cupti.path().c_str());
   return true;
 }
@@ -154,15 +151,19 @@ void Recorder::run_writer() {
 // Waits until the next round is due.
 bool Recorder::finish_was_asked() {
   std::unique_lock lock(wake_mutex_);
-  wake_.wait_for(lock, first_round_ ? std::chrono::milliseconds(0) : kRoundInterval, [this] { return finish_asked_; });
+  wake_.wait_for(lock, first_round_ ? std::chrono::milliseconds(0) : kRoundInterval,
+                 [this] { return finish_asked_ || drain_asked_.load(std::memory_order_relaxed); });
+  drain_asked_.store(false, std::memory_order_relaxed);
   first_round_ = false;
   return finish_asked_;
 }
 
 // Definitions are drained after what refers to them and written before.
 void Recorder::write_round(bool all_activity) {
+  std::lock_guard lock(write_mutex_);
   Chunks chunks;
   for (ThreadLog* log = logs_.load(std::memory_order_acquire); log; log = log->next_log) drain_thread(*log, chunks);
+  free_finished_threads();
   ActivityChunk activity_chunk;
   while (activity.take(activity_chunk, all_activity)) {
     ChunkHeader header{};
@@ -193,6 +194,20 @@ void Recorder::drain_thread(ThreadLog& log, Chunks& chunks) {
   definitions.add_loss(LossKind::kThreadRecords, log.take_lost());
 }
 
+// The newest log stays: threads may be putting others before it.
+void Recorder::free_finished_threads() {
+  ThreadLog* before = logs_.load(std::memory_order_acquire);
+  while (before && before->next_log) {
+    ThreadLog* log = before->next_log;
+    if (log->finished()) {
+      before->next_log = log->next_log;
+      delete log;
+    } else {
+      before = log;
+    }
+  }
+}
+
 // Something failed for good: the program goes on, the profile ends here.
 void Recorder::stop(const char* why) {
   if (state_.exchange(State::kOff) != State::kRecording) return;
@@ -210,6 +225,13 @@ void Recorder::at_exit() {
   recorder.wake_.notify_all();
   auto deadline = std::chrono::duration<double>(recorder.options.exit_deadline_s);
   if (!recorder.finished_wake_.wait_for(lock, deadline, [&] { return recorder.finished_; })) {
+    // The writer hangs in the flush: what the program's threads have said can still be written.
+    lock.unlock();
+    std::unique_lock write_lock(recorder.write_mutex_, std::try_to_lock);
+    if (write_lock.owns_lock()) {
+      write_lock.unlock();
+      recorder.write_round(true);
+    }
     log_line("the last kernels did not come within %g s (LAMINA_EXIT_DEADLINE): the end of the profile is missing",
              recorder.options.exit_deadline_s);
   }

@@ -76,6 +76,7 @@ class Recorder {
   std::array<std::mutex*, 5> mutexes_across_fork();
   void write_round(bool all_activity);
   void drain_thread(ThreadLog& log, Chunks& chunks);
+  void free_finished_threads();
   void stop(const char* why);
   void finish();
   static void at_exit();
@@ -100,10 +101,12 @@ class Recorder {
   bool devices_known_ = false;
   uint64_t activity_records_ = 0;
 
+  std::mutex write_mutex_;  // a round at a time
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   std::condition_variable finished_wake_;
   bool finish_asked_ = false;
+  std::atomic<bool> drain_asked_{false};  // buffers run low
   bool finished_ = false;
 };
 

@@ -29,14 +29,26 @@ class StartEndRanges {
     open_.erase(id);
   }
 
+  // The thread that started it ends; the range, and the phase it may be, go on.
+  void orphan(uint32_t id) {
+    std::lock_guard lock(mutex_);
+    auto range = open_.find(id);
+    if (range != open_.end()) range->second.orphan = true;
+  }
+
   // Returns the step of the range, 0 if it has none or was ended before.
   uint32_t end_elsewhere(uint32_t id) {
     std::lock_guard lock(mutex_);
     auto range = open_.find(id);
     if (range == open_.end() || range->second.ended) return 0;
+    uint32_t step = range->second.step;
+    if (range->second.orphan) {
+      open_.erase(range);
+      return step;
+    }
     range->second.ended = true;
     ended_count_.fetch_add(1, std::memory_order_relaxed);
-    return range->second.step;
+    return step;
   }
 
   bool any_ended() const { return ended_count_.load(std::memory_order_relaxed) > 0; }
@@ -56,6 +68,7 @@ class StartEndRanges {
  private:
   struct Range {
     bool ended = false;
+    bool orphan = false;
     uint32_t step = 0;
   };
 

@@ -13,7 +13,9 @@ int ThreadLog::next_level(uint32_t domain) const {
   return 0;
 }
 
-void ThreadLog::update_unusual() { unusual_ = depth() == kMaxDepth || beyond_depth_ > 0 || start_end_count_ > 0; }
+void ThreadLog::update_unusual() {
+  unusual_ = depth() == kMaxDepth || beyond_depth_ > 0 || start_end_count_ > 0 || abandoned_ > 0;
+}
 
 OpenRange* ThreadLog::open(const StringEntry* name, uint32_t context, uint32_t domain, uint32_t start_id, uint64_t now) {
   if (depth() == kMaxDepth) {
@@ -29,13 +31,19 @@ OpenRange* ThreadLog::open(const StringEntry* name, uint32_t context, uint32_t d
   return top_;
 }
 
-int ThreadLog::pop_beyond_depth() {
-  if (beyond_depth_ == 0) return -1;
-  return static_cast<int>(kMaxDepth + --beyond_depth_);
+int ThreadLog::pop_uncounted() {
+  if (beyond_depth_ > 0) return static_cast<int>(kMaxDepth + --beyond_depth_);
+  if (abandoned_ == 0 || depth() > abandoned_depth_) return -1;
+  int level = static_cast<int>(abandoned_depth_ + --abandoned_);
+  update_unusual();
+  return level;
 }
 
-void ThreadLog::forget_beyond_depth() {
+void ThreadLog::abandon(size_t from) {
+  for (size_t i = from; i < depth(); ++i) abandoned_ += open_ranges()[i].start_id == 0;
+  abandoned_ += beyond_depth_;
   beyond_depth_ = 0;
+  abandoned_depth_ = from;
   update_unusual();
 }
 
@@ -134,6 +142,15 @@ bool ThreadLog::drain(Piece& out) {
     pool_.give_back(drain_block_);
     drain_block_ = next;
   }
+}
+
+bool ThreadLog::finished() {
+  if (!ended.load(std::memory_order_acquire)) return false;
+  if (!drain_block_) drain_block_ = first_.load(std::memory_order_acquire);
+  if (!drain_block_) return true;
+  if (drain_block_->next.load() || drain_block_->end.load() != drain_block_->drained) return false;
+  pool_.give_back(drain_block_);
+  return true;
 }
 
 }  // namespace lamina

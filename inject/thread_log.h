@@ -66,9 +66,11 @@ class ThreadLog {
   // Takes over the ranges open on the same thread before a fork. Their steps are the parent's.
   void inherit(const ThreadLog& before);
 
-  // Takes off one of the pushes that found the stack full, and gives its level; -1 when there are none.
-  int pop_beyond_depth();
-  void forget_beyond_depth();
+  // Takes off a push that is not on the stack any more, and gives its level; -1 when there is none: one that found the
+  // stack full, or one that was abandoned where nothing is open inside of its place.
+  int pop_uncounted();
+  // The pushed ranges from this place on are about to be closed, without the program having popped them.
+  void abandon(size_t from);
   void close_at(size_t index, uint64_t now);
   std::span<OpenRange> open_ranges() { return {open_ + 1, depth()}; }
   bool has_start_end() const { return start_end_count_ > 0; }
@@ -126,6 +128,9 @@ class ThreadLog {
   };
   // Moves what the thread has written since into `out`, a buffer's worth at a time; false when there is nothing.
   bool drain(Piece& out);
+  // Whether the thread has ended and all of it is drained; gives its last block back then.
+  bool finished();
+  std::atomic<bool> ended{false};  // set by the thread, as the last it does
   uint64_t take_lost() { return lost_.exchange(0, std::memory_order_relaxed); }
   uint32_t number() const { return number_; }
   uint32_t tid() const { return tid_; }
@@ -168,7 +173,9 @@ class ThreadLog {
   uint32_t calls_ = 0;
   size_t beyond_depth_ = 0;  // pushes that found the stack full and are still open
   size_t start_end_count_ = 0;
-  bool unusual_ = false;  // the stack is full, or has ranges of nvtxRangeStart
+  size_t abandoned_ = 0;        // pushes that were closed for the program, whose pops may still come
+  size_t abandoned_depth_ = 0;  // they stood at this place and further in
+  bool unusual_ = false;        // the stack is full, has ranges of nvtxRangeStart, or pops may be owed
   // Below the outermost range lies one that is never closed, so that the hot path need not ask whether any is open.
   OpenRange open_[kMaxDepth + 1] = {{format::kRootContext, 0, nullptr, kNoDomain, -1, 0, 0}};
   OpenRange* top_ = open_;

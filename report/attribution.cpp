@@ -58,6 +58,13 @@ Position Attribution::root(uint32_t step) {
   return known->second;
 }
 
+Position Attribution::no_module(uint32_t step) {
+  if (no_module_.size() > kMaxCachedRoots) no_module_.clear();
+  auto [known, added] = no_module_.try_emplace(step);
+  if (added) known->second = tree_.enter_no_module(root(step));
+  return known->second;
+}
+
 const NvtxMessage* Attribution::message(uint32_t string) {
   auto [known, added] = messages_.try_emplace(string);
   if (added) {

@@ -126,6 +126,7 @@ class Attribution {
   void apply_graph_events(bool all);
 
   Position root(uint32_t step);
+  Position no_module(uint32_t step);
   Position place(Thread& thread, uint32_t step);
   static Placed& placed_in(Frame& frame, uint32_t step);
   CapturedCallPtr capture(Thread& thread);
@@ -160,7 +161,8 @@ class Attribution {
   std::vector<std::pair<Activity, LaunchPtr>> waiting_for_graph_;  // replays whose graph may be among these
   std::unordered_map<uint32_t, Thread> threads_;
   std::unordered_map<uint32_t, std::unique_ptr<NvtxMessage>> messages_;
-  std::unordered_map<uint32_t, Position> roots_;
+  std::unordered_map<uint32_t, Position> roots_;      // by step
+  std::unordered_map<uint32_t, Position> no_module_;  // by step
   uint64_t order_ = 0;
   bool finishing_ = false;
 

@@ -11,8 +11,8 @@ using namespace format;
 namespace {
 
 // What waits for its other half is bounded by age. A launch's kernels come within the buffers' depth of it.
-constexpr size_t kMaxLaunches = 1u << 20;
-constexpr size_t kMaxUnlaunched = 1u << 18;
+constexpr size_t kMaxLaunches = 4u << 20;
+constexpr size_t kMaxUnlaunched = 1u << 20;
 constexpr size_t kMaxWaitingReplays = 1u << 18;
 constexpr size_t kMaxReplayedCalls = 4u << 20;
 constexpr size_t kMaxConditionals = 20'000;
@@ -171,7 +171,7 @@ void Attribution::emit(const Activity& activity, Position parent, uint32_t trace
   ++account_.by_placement[static_cast<size_t>(placement)];
   if (!activity.timed) ++account_.without_time;
   account_.total_us += us;
-  tree_.add_activity(parent, activity.name, trace, us, order);
+  tree_.add_activity(parent == root(step) ? no_module(step) : parent, activity.name, trace, us, order);
   if (observer_) observer_(activity, parent, placement, step);
 }
 
@@ -227,11 +227,13 @@ void Attribution::resolve_conditionals(bool all) {
 // ---- the end
 
 void Attribution::forget_old() {
-  while (launch_ages_.size() > kMaxLaunches) {
+  while (!launch_ages_.empty()) {
     auto [correlation, order] = launch_ages_.front();
-    launch_ages_.pop_front();
     auto launch = launches_.find(correlation);
-    if (launch == launches_.end() || launch->second->order != order) continue;
+    bool answered = launch == launches_.end() || launch->second->order != order;
+    if (!answered && launches_.size() <= kMaxLaunches) break;
+    launch_ages_.pop_front();
+    if (answered) continue;
     if (launch->second->kind == LaunchKind::kKernel) ++account_.without_activity;
     launches_.erase(launch);
   }

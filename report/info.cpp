@@ -73,18 +73,34 @@ void add_launches(Lines& lines, const Account& account) {
   lines.add_if("  without a kernel record", account.without_activity, "MISSING: the program ended first, or records were lost");
 }
 
-void add_activity(Lines& lines, const Account& account) {
+// Whether launch records may be missing, so that a kernel without one need not be the driver's own.
+bool launches_may_be_lost(const Process& process) {
+  const auto& losses = process.definitions.losses();
+  return !process.ended || !process.damage.empty() || process.account.lost_pieces > 0 || losses.contains(LossKind::kThreadRecords);
+}
+
+// How much of what ranges enclose is in its layer. What no range encloses can have none, and the driver's own kernels
+// neither.
+std::string layer_text(const Process& process) {
+  auto placed = [&](Placement placement) { return process.account.by_placement[static_cast<size_t>(placement)]; };
+  uint64_t enclosed = sum(process.account.activities) - placed(Placement::kNoRange);
+  if (!launches_may_be_lost(process)) enclosed -= placed(Placement::kDriver);
+  if (enclosed == 0) return "0";
+  double percent = 100.0 * static_cast<double>(placed(Placement::kLayer)) / static_cast<double>(enclosed);
+  return fmt::format("{} ({:.2f}% of what ranges enclose)", placed(Placement::kLayer), percent);
+}
+
+void add_activity(Lines& lines, const Process& process) {
+  const Account& account = process.account;
   auto activities = [&](ActivityKind kind) { return account.activities[static_cast<size_t>(kind)]; };
   auto placed = [&](Placement placement) { return account.by_placement[static_cast<size_t>(placement)]; };
-  uint64_t all = sum(account.activities);
   lines.add("GPU activity", fmt::format("{} kernels, {} memcpy, {} memset, {:.3f} ms in all", activities(ActivityKind::kKernel),
                                         activities(ActivityKind::kMemcpy), activities(ActivityKind::kMemset), account.total_us / 1000));
-  // What no range encloses can have no layer; of the rest all should.
-  uint64_t enclosed = all - placed(Placement::kNoRange) - placed(Placement::kDriver);
-  double percent = enclosed > 0 ? 100.0 * static_cast<double>(placed(Placement::kLayer)) / static_cast<double>(enclosed) : 100;
-  lines.add("  in a layer", fmt::format("{} ({:.2f}% of what ranges enclose)", placed(Placement::kLayer), percent));
+  lines.add("  in a layer", layer_text(process));
   lines.add_if("  outside of every range", placed(Placement::kNoRange), "launched, or their graph node created, where no range was open");
-  lines.add_if("  launched by the driver", placed(Placement::kDriver), "no launch call was seen: in `(driver)`");
+  lines.add_if("  launch not seen", placed(Placement::kDriver),
+               launches_may_be_lost(process) ? "its record was lost, or the driver launched it: in `(driver)`"
+                                             : "launched by the driver itself: in `(driver)`");
   lines.add_if("  unknown graph node", placed(Placement::kUnknownNode), "its creation was not seen: in `(unknown node)`");
   lines.add_if("  stale graph node", placed(Placement::kStaleNode), "its graph was updated in a way not followed: in `(stale node)`");
   lines.add_if("  ambiguous graph node", placed(Placement::kAmbiguousNode), "another kernel ran than was captured: in `(ambiguous node)`");
@@ -134,7 +150,7 @@ std::string info_text(const std::string& profile, const std::vector<Process>& pr
     lines.title("\n" + process.path + fmt::format(" ({} bytes)", process.file_size));
     add_machine(lines, process);
     add_launches(lines, process.account);
-    add_activity(lines, process.account);
+    add_activity(lines, process);
     add_partial_steps(lines, process);
     add_problems(lines, process);
   }

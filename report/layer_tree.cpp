@@ -94,15 +94,14 @@ void LayerTree::add_cpu_time(Position call, double us) {
   if (call.model != 0) model_[call.model].cpu_us += us;
 }
 
-// What has no layer stands in a row of its own, the last.
-Position LayerTree::no_module(Position root) {
-  auto [row, added] = no_module_rows_.try_emplace(static_cast<uint64_t>(root.summary) << 32 | root.model);
-  if (added) row->second = enter(root, name_id(kNoModule), kLast);
-  return row->second;
-}
+Position LayerTree::enter_no_module(Position root) { return enter(root, name_id(kNoModule), kLast); }
 
 void LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace, double us, Order order) {
-  if (summary_[parent.summary].name == 0) parent = no_module(parent);
+  if (summary_[parent.summary].name == 0) {
+    auto [row, added] = no_module_rows_.try_emplace(static_cast<uint64_t>(parent.summary) << 32 | parent.model);
+    if (added) row->second = enter_no_module(parent);
+    parent = row->second;
+  }
   Node& leaf = summary_[summary_child(parent.summary, name, true, order)];
   leaf.cuda_us += us;
   ++leaf.invocations;

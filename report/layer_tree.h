@@ -52,6 +52,8 @@ class LayerTree {
   // Names are ids of name_id().
   Position enter(Position parent, uint32_t name, Order order);
   void add_cpu_time(Position call, double us);
+  // The row `(no module)` of a step, for what has no layer: the last. To be entered once a step.
+  Position enter_no_module(Position root);
 
   // A kernel, memcpy or memset of `us` microseconds at `parent`.
   void add_activity(Position parent, uint32_t name, uint32_t trace, double us, Order order);
@@ -91,7 +93,6 @@ class LayerTree {
   uint32_t new_node(std::vector<Node>& nodes, uint32_t parent, uint32_t name, Order order);
   uint32_t summary_child(uint32_t parent, uint32_t name, bool activity, Order order);
   uint32_t model_child(uint32_t parent, uint32_t name, Order order);
-  Position no_module(Position root);
   Phase& find_phase(std::string_view name);
 
   uint32_t summary_name(uint32_t name);

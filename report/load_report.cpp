@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <vector>
 
 #include "report/errors.h"
 #include "report/layerwise_json.h"
@@ -16,20 +19,36 @@
 namespace lamina {
 namespace {
 
+constexpr size_t kMaxJsonBytes = size_t{2} << 30;
+
 bool is_profile(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return true;
+  if (std::filesystem::path(path).extension() == format::kFileSuffix) return true;
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // what is read from a pipe is gone
   std::ifstream file(path, std::ios::binary);
   char magic[sizeof(format::kMagic)] = {};
   file.read(magic, sizeof(magic));
-  bool by_content = memcmp(magic, format::kMagic, sizeof(magic)) == 0;
-  return by_content || std::filesystem::path(path).extension() == format::kFileSuffix;
+  return memcmp(magic, format::kMagic, sizeof(magic)) == 0;
 }
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(fmt::format("{}: {}", path, strerror(errno)));
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::vector<char> buffer(1u << 20);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
+    text.append(buffer.data(), static_cast<size_t>(file.gcount()));
+    if (text.size() > kMaxJsonBytes) throw InputError(path + ": too large for a layerwise JSON");
+  }
+  return text;
+}
+
+bool nothing_left(const std::vector<Process>& processes) {
+  return std::all_of(processes.begin(), processes.end(), [](const Process& process) {
+    const auto& counts = process.account.activities;
+    return !process.damage.empty() && std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; });
+  });
 }
 
 void tell_problems(const Process& process) {
@@ -54,6 +73,10 @@ LayerReport load_report(const std::string& path, const LoadOptions& options) {
   };
   LayerTree tree(std::move(tree_options));
   std::vector<Process> processes = read_profile(path, tree, options.rank);
+  if (nothing_left(processes)) {
+    const Damage& first = processes.front().damage.front();
+    throw InputError(fmt::format("{}: {} at offset {}: no kernel is left", processes.front().path, first.what, first.offset));
+  }
   LayerReport report;
   report.context = report_context(processes);
   tree.finish(report);

@@ -89,7 +89,18 @@ std::vector<Process> read_profile(const std::string& path, LayerTree& tree, std:
   std::vector<std::string> files = profile_files(path);
   if (rank) files = files_of_rank(files, *rank);
   std::vector<Process> processes;
-  for (const std::string& file : files) processes.push_back(read_process(file, tree, observer));
+  for (const std::string& file : files) {
+    try {
+      processes.push_back(read_process(file, tree, observer));
+    } catch (const InputError& error) {
+      // A process that was killed at its start must not take the others with it.
+      if (files.size() == 1) throw;
+      Process unread;
+      unread.path = file;
+      unread.damage.push_back({0, error.what()});
+      processes.push_back(std::move(unread));
+    }
+  }
   return processes;
 }
 

@@ -69,7 +69,7 @@ TEST(Attribution, CorrelationIdsWrap) {
 
 // After 2^32 launches an id comes again. What runs under it then is not the old launch's.
 TEST(Attribution, OldLaunchDoesNotTakeTheActivityOfItsIdsNextUse) {
-  constexpr uint32_t kMoreThanAreKept = (1u << 20) + 10;
+  constexpr uint32_t kMoreThanAreKept = (4u << 20) + 10;
   ProfileBuilder p;
   p.thread().push("old").launch(1, LaunchKind::kMemcpy).pop();
   p.memcpy_htod(1, 1);
@@ -119,7 +119,7 @@ TEST(Attribution, SecondKernelOfOneLaunchIsTheDrivers) {
 }
 
 TEST(Attribution, ActivityWaitsForItsLaunchOnlySoLong) {
-  constexpr uint32_t kMoreThanWait = (1u << 18) + 1;
+  constexpr uint32_t kMoreThanWait = (1u << 20) + 1;
   ProfileBuilder p;
   for (uint32_t i = 0; i < kMoreThanWait; ++i) {
     p.memcpy_htod(1, 0.001);

@@ -155,9 +155,9 @@ TEST_F(ThreadLogTest, PushesOnAFullStackAreCountedOff) {
   EXPECT_EQ(open(6), nullptr);
   EXPECT_EQ(open(6), nullptr);
   EXPECT_EQ(log_->open_ranges().size(), ThreadLog::kMaxDepth);
-  EXPECT_EQ(log_->pop_beyond_depth(), static_cast<int>(ThreadLog::kMaxDepth) + 1);
-  EXPECT_EQ(log_->pop_beyond_depth(), static_cast<int>(ThreadLog::kMaxDepth));
-  EXPECT_EQ(log_->pop_beyond_depth(), -1);
+  EXPECT_EQ(log_->pop_uncounted(), static_cast<int>(ThreadLog::kMaxDepth) + 1);
+  EXPECT_EQ(log_->pop_uncounted(), static_cast<int>(ThreadLog::kMaxDepth));
+  EXPECT_EQ(log_->pop_uncounted(), -1);
 }
 
 TEST_F(ThreadLogTest, ForkedThreadGoesOnInTheSameCalls) {

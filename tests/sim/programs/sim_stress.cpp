@@ -1,4 +1,5 @@
-// Many threads that launch many kernels under ranges: sim_stress [THREADS [LAUNCHES [DEPTH]]].
+// Many threads that launch many kernels under ranges: sim_stress [THREADS [LAUNCHES [DEPTH [ROUNDS]]]].
+// With ROUNDS as many threads again come, one round after the other.
 #include <thread>
 
 #include "sim_program.h"
@@ -30,9 +31,12 @@ int main(int argc, char** argv) {
   int threads = argc > 1 ? atoi(argv[1]) : 4;
   int launches = argc > 2 ? atoi(argv[2]) : 10'000;
   int depth = argc > 3 ? atoi(argv[3]) : 3;
+  int rounds = argc > 4 ? atoi(argv[4]) : 1;
   start_cuda();
-  std::vector<std::thread> workers;
-  for (int i = 0; i < threads; ++i) workers.emplace_back(work, i, launches, depth);
-  for (std::thread& worker : workers) worker.join();
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<std::thread> workers;
+    for (int i = 0; i < threads; ++i) workers.emplace_back(work, i, launches, depth);
+    for (std::thread& worker : workers) worker.join();
+  }
   expectations.print();
 }
