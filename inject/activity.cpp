@@ -113,6 +113,10 @@ ActivityChunk ActivityChunkBuilder::take() {
 
 // ---- ActivityDecoder
 
+ActivityDecoder::~ActivityDecoder() {
+  for (uint8_t* buffer : free_buffers_) free(buffer);
+}
+
 uint8_t* ActivityDecoder::request() {
   {
     std::lock_guard lock(buffers_mutex_);

@@ -59,6 +59,7 @@ class ActivityDecoder {
 
   ActivityDecoder(Definitions& definitions, size_t max_waiting_bytes)
       : definitions_(definitions), max_waiting_bytes_(max_waiting_bytes) {}
+  ~ActivityDecoder();  // frees the buffers that CUPTI does not hold
 
   // bufferRequested and bufferCompleted of CUPTI. `request` never gives null while there is memory at all.
   uint8_t* request();

@@ -1,5 +1,6 @@
 // When kernel activity is recorded: always, or only inside chosen phases, steps or cudaProfilerStart/Stop. Callbacks of
-// launches and graph nodes stay on, so that graphs built outside are still attributed.
+// launches and graph nodes stay on, so that graphs built outside are still attributed. Kernels launched before activity
+// goes off keep their records though they run after (measured: driver 580, CUPTI 13.0), so a step needs no wait at its end.
 #pragma once
 
 #include <atomic>

@@ -52,6 +52,11 @@ size_t whole_records(std::span<const char> records) {
 
 }  // namespace
 
+FileWriter::~FileWriter() {
+  if (is_ours()) close(file_);
+  ZSTD_freeCCtx(compressor_);
+}
+
 bool FileWriter::fail(const char* what) {
   problem_ = std::string(what) + ": " + strerror(errno);
   if (is_ours()) close(file_);

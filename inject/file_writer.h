@@ -15,6 +15,11 @@ namespace lamina {
 
 class FileWriter {
  public:
+  FileWriter() = default;
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  ~FileWriter();
+
   // Creates `folder` and in it HOST.PID.lamina, never writing to a file that is there already. On failure returns false
   // and says why in problem().
   bool open(const std::string& folder);

@@ -33,17 +33,23 @@ uint64_t hash_text(std::string_view text) {
   return ((hash ^ load(last, 8)) * kMultiplier) >> 7;
 }
 
-// Repeated texts of a thread are found in its cache.
-[[gnu::noinline, gnu::cold]] void fill(ThreadLog::StringCacheEntry& entry, Recorder& recorder, uint64_t hash, std::string_view text, uint32_t domain) {
-  entry = {hash, domain, recorder.definitions.string(text, domain)};
+[[gnu::noinline, gnu::cold]] const StringEntry* find_new_string(Recorder& recorder, ThreadLog& log, ThreadLog::StringCacheEntry& cached,
+                                                                uint64_t hash, std::string_view text, uint32_t domain) noexcept {
+  if (log.busy()) return nullptr;
+  ThreadLog::Busy busy(log);
+  return guarded([&] {
+    cached = {hash, domain, recorder.definitions.string(text, domain)};
+    return cached.entry;
+  });
 }
+
+// Repeated texts of a thread are found in its cache. Null where the event must be left out.
 
 [[gnu::always_inline]] inline const StringEntry* find_string(Recorder& recorder, ThreadLog& log, std::string_view text, uint32_t domain) {
   uint64_t hash = hash_text(text);
   auto& cached = log.string_cache[hash % ThreadLog::kCacheEntries];
   bool found = cached.hash == hash && cached.domain == domain && cached.entry && cached.entry->text == text;
-  if (!found) [[unlikely]] fill(cached, recorder, hash, text, domain);
-  return cached.entry;
+  return found ? cached.entry : find_new_string(recorder, log, cached, hash, text, domain);
 }
 
 uint64_t context_key(uint32_t parent, const StringEntry& name) { return static_cast<uint64_t>(parent) << 32 | name.id; }
@@ -154,6 +160,8 @@ const StringEntry* find_string(std::string_view text, uint32_t domain) {
 
 [[gnu::noinline, gnu::cold]] static int push_unusual(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
+    if (log.busy()) return -1;
+    ThreadLog::Busy busy(log);
     OpenRange* range = open_range(recorder, log, name, domain, 0, now);
     return range ? range->level : static_cast<int>(ThreadLog::kMaxDepth);
   });
@@ -179,12 +187,15 @@ int push_text(std::string_view text) noexcept {
   uint64_t now = host_now();
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  return log ? push(*log, *find_string(recorder, *log, text, 0), 0, now) : -1;
+  const StringEntry* name = log ? find_string(recorder, *log, text, 0) : nullptr;
+  return name ? push(*log, *name, 0, now) : -1;
 }
 
 // A pop that closes a phase, another range than the innermost, or nothing.
 [[gnu::noinline, gnu::cold]] static int pop_unusual(Recorder& recorder, ThreadLog& log, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
+    if (log.busy()) return -1;
+    ThreadLog::Busy busy(log);
     if (log.has_start_end()) close_ended_ranges(recorder, log);
     int level = log.pop_uncounted();
     if (level >= 0) return level;
@@ -218,7 +229,8 @@ void close_ended_ranges(Recorder& recorder, ThreadLog& log) {
 uint64_t start_range(const StringEntry* name, uint32_t domain) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || !name) return 0;
+  if (!log || !name || log->busy()) return 0;
+  ThreadLog::Busy busy(*log);
   uint32_t id = recorder.start_end_ranges.add();
   if (!open_range(recorder, *log, *name, domain, id, host_now())) recorder.start_end_ranges.remove(id);
   return id;
@@ -229,7 +241,8 @@ void end_range(uint64_t range) {
   auto id = static_cast<uint32_t>(range);
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || id == 0) return;
+  if (!log || id == 0 || log->busy()) return;
+  ThreadLog::Busy busy(*log);
   auto open = log->open_ranges();
   for (size_t i = open.size(); i-- > 0;) {
     if (open[i].start_id != id) continue;
@@ -256,7 +269,8 @@ void end_thread(Recorder& recorder, ThreadLog& log) {
 void mark(const StringEntry* name) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || !name) return;
+  if (!log || !name || log->busy()) return;
+  ThreadLog::Busy busy(*log);
   log->mark(name->id, host_now());
   if (name->phase != 0) open_step(recorder, *name, true);
 }

@@ -93,6 +93,7 @@ void ThreadLog::note_step(uint32_t step) {
 }
 
 bool ThreadLog::next_block() {
+  Busy busy(*this);
   Block* block = pool_.take();
   if (!block) {
     end_ = cursor_;  // no smaller record may slip in: what follows a loss begins with the state

@@ -99,6 +99,19 @@ class ThreadLog {
     if (has_room(kTimedBytes) || next_block()) [[likely]] write_timed(kind, flags, id, time);
   }
 
+  // Set while the thread may hold a lock of the recorder's. An NVTX call of a signal handler that comes then is left out:
+  // it would wait for its own thread.
+  class Busy {
+   public:
+    explicit Busy(ThreadLog& log) : log_(log), before_(log.busy_) { log.busy_ = true; }
+    ~Busy() { log_.busy_ = before_; }
+
+   private:
+    ThreadLog& log_;
+    bool before_;
+  };
+  bool busy() const { return busy_; }
+
   // What CUPTI tells at the start of a driver call, for what happens inside of it.
   struct Call {
     const char* symbol = nullptr;  // the launched kernel's mangled name, if it is a launch
@@ -175,6 +188,7 @@ class ThreadLog {
   size_t start_end_count_ = 0;
   size_t abandoned_ = 0;        // pushes that were closed for the program, whose pops may still come
   size_t abandoned_depth_ = 0;  // they stood at this place and further in
+  volatile bool busy_ = false;
   bool unusual_ = false;        // the stack is full, has ranges of nvtxRangeStart, or pops may be owed
   // Below the outermost range lies one that is never closed, so that the hot path need not ask whether any is open.
   OpenRange open_[kMaxDepth + 1] = {{format::kRootContext, 0, nullptr, kNoDomain, -1, 0, 0}};
