@@ -77,11 +77,14 @@ void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpt
   log.append(RecordKind::kLaunch, flags, call.correlationId, record);
 }
 
-// The thread's stream, with the stack as it is now.
-ThreadLog* up_to_date_log(Recorder& recorder) {
+// Calls `record` with the thread's stream, and the stack as it is now.
+template <typename Function>
+void with_log(Recorder& recorder, Function record) {
   ThreadLog* log = recorder.thread_log();
-  if (log && log->has_start_end()) [[unlikely]] close_ended_ranges(recorder, *log);
-  return log;
+  if (!log) [[unlikely]] return;
+  ThreadLog::Busy busy(*log);
+  if (log->has_start_end()) [[unlikely]] close_ended_ranges(recorder, *log);
+  record(*log);
 }
 
 // Calls that are no launches: rare, and kept out of the way of those that are.
@@ -89,28 +92,29 @@ ThreadLog* up_to_date_log(Recorder& recorder) {
   bool enter = call.callbackSite == CUPTI_API_ENTER;
   if (kind == CallKind::kProfilerStart && !enter) recorder.collector.profiler_start();
   if (kind == CallKind::kProfilerStop && enter) recorder.collector.profiler_stop();
-  ThreadLog* log = kind == CallKind::kGraphCall ? up_to_date_log(recorder) : nullptr;
-  if (log && !enter && !failed(call)) on_graph_call(recorder, *log, graph_calls[id], call);
+  if (kind != CallKind::kGraphCall || enter || failed(call)) return;
+  with_log(recorder, [&](ThreadLog& log) { on_graph_call(recorder, log, graph_calls[id], call); });
 }
 
 void on_driver_call(Recorder& recorder, CUpti_CallbackId id, const CUpti_CallbackData& call) {
   CallKind kind = id < kMaxDriverCallbacks ? call_kinds[id] : CallKind::kIgnored;
   if (kind > CallKind::kGraphLaunch) [[unlikely]] return on_other_call(recorder, kind, id, call);
-  ThreadLog* log = up_to_date_log(recorder);
-  if (!log || kind == CallKind::kIgnored) [[unlikely]] return;
-  if (call.callbackSite == CUPTI_API_ENTER) {
-    log->call = {call.symbolName, false, recorder.collector.recording()};
-  } else {
-    record_launch(recorder, *log, kind, call);
-    log->call = {};
-  }
+  if (kind == CallKind::kIgnored) [[unlikely]] return;
+  with_log(recorder, [&](ThreadLog& log) {
+    if (call.callbackSite == CUPTI_API_ENTER) {
+      log.call = {call.symbolName, false, recorder.collector.recording()};
+    } else {
+      record_launch(recorder, log, kind, call);
+      log.call = {};
+    }
+  });
 }
 
 [[gnu::noinline]] void on_resource(Recorder& recorder, CUpti_CallbackId id, const CUpti_ResourceData& resource) {
   if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) return recorder.activity.forget_names();
   auto* graph = static_cast<const CUpti_GraphData*>(resource.resourceDescriptor);
-  ThreadLog* log = up_to_date_log(recorder);
-  if (graph && log) on_graph_event(recorder, *log, id, *graph);
+  if (!graph) return;
+  with_log(recorder, [&](ThreadLog& log) { on_graph_event(recorder, log, id, *graph); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "inject/callback_memory.h"
 #include "inject/options.h"
 
 namespace lamina {
@@ -45,7 +46,8 @@ class Collector {
   const Options& options_;
   std::mutex mutex_;
   Cupti* cupti_ = nullptr;
-  std::vector<uint32_t> open_steps_;
+  CallbackMemory memory_;
+  std::pmr::vector<uint32_t> open_steps_{&memory_};
   bool stopped_ = false;
   bool profiler_on_ = false;
   bool activity_on_ = false;

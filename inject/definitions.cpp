@@ -15,6 +15,8 @@ constexpr std::string_view kModuleMarker = "{'Module':";  // of vLLM, SGLang and
 
 constexpr uint32_t kFirstContext = kOtherContext + 1;
 
+constexpr size_t kKeptBytes = 1u << 20;  // of an emptied buffer
+
 }  // namespace
 
 // Appends the record, `text` behind it and zeroes up to a whole unit. The caller holds the mutex.
@@ -49,7 +51,9 @@ const StringEntry* Definitions::new_string(std::string_view text, uint32_t domai
   StringEntry& entry = strings_.emplace_back();
   entry.id = static_cast<uint32_t>(strings_.size());
   entry.domain = domain;
-  entry.text = text;
+  auto* copy = static_cast<char*>(memory_.allocate(text.size(), 1));
+  memcpy(copy, text.data(), text.size());
+  entry.text = {copy, text.size()};
   text_bytes_ += text.size();
   string_ids_.emplace(Key{entry.text, domain}, &entry);
   append(RecordKind::kString, entry.id, StringRecord{{}, static_cast<uint32_t>(text.size()), domain},
@@ -68,7 +72,7 @@ void Definitions::classify(StringEntry& entry) {
   }
 }
 
-std::string Definitions::text(uint32_t id) {
+std::string_view Definitions::text(uint32_t id) {
   std::lock_guard lock(mutex_);
   return strings_[id - 1].text;
 }
@@ -126,7 +130,7 @@ void Definitions::add_loss(LossKind kind, uint64_t count) {
   append(RecordKind::kLoss, static_cast<uint32_t>(kind), LossRecord{{}, count});
 }
 
-void Definitions::drain(std::vector<char>& out) {
+std::span<const char> Definitions::drain() {
   std::lock_guard lock(mutex_);
   auto append_loss = [&](LossKind kind, uint64_t& count) {
     if (count > 0) append(RecordKind::kLoss, static_cast<uint32_t>(kind), LossRecord{{}, count});
@@ -134,8 +138,10 @@ void Definitions::drain(std::vector<char>& out) {
   };
   append_loss(LossKind::kContexts, lost_contexts_);
   append_loss(LossKind::kStrings, lost_strings_);
-  out.clear();
-  out.swap(pending_);
+  drained_.clear();
+  if (drained_.capacity() > kKeptBytes) drained_.shrink_to_fit();
+  drained_.swap(pending_);
+  return drained_;
 }
 
 }  // namespace lamina

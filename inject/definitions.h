@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <mutex>
-#include <string>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "inject/callback_memory.h"
 #include "inject/options.h"
 #include "inject/record.h"
 
@@ -22,7 +22,7 @@ struct StringEntry {
   uint32_t domain = 0;    // string id of the domain's name
   uint32_t phase = 0;     // string id of the phase that it opens; 0: none
   bool unique = false;    // can be open only once on a thread: a phase, a module's instance path
-  std::string text;
+  std::string_view text;  // valid for ever
 };
 
 class Definitions {
@@ -40,7 +40,7 @@ class Definitions {
   // The same for kernel names, which a program can not make up without end: they have no limit.
   const StringEntry* kernel_name(const char* name);
 
-  std::string text(uint32_t id);
+  std::string_view text(uint32_t id);
 
   // The context of a range with this name below `parent`; kOtherContext past kMaxContexts.
   uint32_t context(uint32_t parent, const StringEntry& name);
@@ -52,8 +52,8 @@ class Definitions {
   void add_clock_pair();
   void add_loss(format::LossKind kind, uint64_t count);
 
-  // Moves the pending records into `out`, which is cleared first.
-  void drain(std::vector<char>& out);
+  // The records that came since the last call; valid until the next. For one thread only, the writer.
+  std::span<const char> drain();
 
   // Around fork(), so that no child inherits it locked.
   std::mutex& mutex() { return mutex_; }
@@ -76,14 +76,16 @@ class Definitions {
 
   std::mutex mutex_;
   const std::vector<PhasePattern>& phase_patterns_;
-  std::deque<StringEntry> strings_;
-  std::unordered_map<Key, const StringEntry*, KeyHash> string_ids_;
-  std::unordered_map<uint64_t, uint32_t> context_ids_;  // parent << 32 | name
+  CallbackMemory memory_;
+  std::pmr::deque<StringEntry> strings_{&memory_};
+  std::pmr::unordered_map<Key, const StringEntry*, KeyHash> string_ids_{&memory_};
+  std::pmr::unordered_map<uint64_t, uint32_t> context_ids_{&memory_};  // parent << 32 | name
   const StringEntry* other_ = nullptr;  // stands for all texts past the limit
   uint64_t lost_strings_ = 0;
   size_t text_bytes_ = 0;
   uint64_t lost_contexts_ = 0;
-  std::vector<char> pending_;
+  std::pmr::vector<char> pending_{&memory_};
+  std::pmr::vector<char> drained_{&memory_};
 };
 
 }  // namespace lamina

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "inject/callback_memory.h"
 #include "inject/guarded.h"
 #include "inject/ranges.h"
 #include "inject/recorder.h"
@@ -26,7 +27,7 @@ const StringEntry* ascii(const char* text, uint32_t domain) {
   return find_string({text, strnlen(text, kMaxText)}, domain);
 }
 
-void append_utf8(std::string& out, uint32_t c) {
+void append_utf8(std::pmr::string& out, uint32_t c) {
   bool is_character = c < 0xd800 || (c >= 0xe000 && c <= 0x10ffff);
   if (!is_character) c = 0xfffd;
   if (c < 0x80) {
@@ -43,7 +44,9 @@ void append_utf8(std::string& out, uint32_t c) {
 
 const StringEntry* wide(const wchar_t* text, uint32_t domain) {
   if (!text) return find_string(kUnnamed, domain);
-  std::string utf8;
+  char buffer[1024];
+  std::pmr::monotonic_buffer_resource memory(buffer, sizeof(buffer), mapped_pages());
+  std::pmr::string utf8(&memory);
   for (; *text && utf8.size() < kMaxText; ++text) append_utf8(utf8, static_cast<uint32_t>(*text));
   return find_string(utf8, domain);
 }

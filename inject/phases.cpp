@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <charconv>
+#include <string>
 
 #include "inject/clock.h"
 #include "inject/definitions.h"
@@ -46,15 +47,24 @@ std::optional<uint64_t> tensorrt_context_requests(std::string_view message) {
   return number_before(message, " ctx reqs");
 }
 
+// fnmatch wants a zero at the end.
+const PhasePattern* matching_pattern(std::string_view message, const std::vector<PhasePattern>& patterns) {
+  if (patterns.empty()) return nullptr;
+  char buffer[1024];
+  std::pmr::monotonic_buffer_resource memory(buffer, sizeof(buffer), mapped_pages());
+  std::pmr::string text(message, &memory);
+  for (const PhasePattern& pattern : patterns) {
+    if (fnmatch(pattern.glob.c_str(), text.c_str(), 0) == 0) return &pattern;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-std::optional<std::string> phase_of(std::string_view message, const std::vector<PhasePattern>& patterns) {
+std::optional<std::string_view> phase_of(std::string_view message, const std::vector<PhasePattern>& patterns) {
   constexpr std::string_view kPrefix = "phase:";
-  if (message.starts_with(kPrefix) && message.size() > kPrefix.size()) return std::string(message.substr(kPrefix.size()));
-  std::string text(message);
-  for (const PhasePattern& pattern : patterns) {
-    if (fnmatch(pattern.glob.c_str(), text.c_str(), 0) == 0) return pattern.name;
-  }
+  if (message.starts_with(kPrefix) && message.size() > kPrefix.size()) return message.substr(kPrefix.size());
+  if (const PhasePattern* pattern = matching_pattern(message, patterns)) return pattern->name;
   auto context_requests = vllm_context_requests(message);
   if (!context_requests) context_requests = tensorrt_context_requests(message);
   if (context_requests) return *context_requests > 0 ? "prefill" : "decode";

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "inject/callback_memory.h"
 #include "inject/options.h"
 
 namespace lamina {
@@ -17,8 +17,9 @@ namespace lamina {
 class Definitions;
 
 // The phase that a range or mark with this message opens: `phase:NAME`, a pattern of the user's, or a step marker of
-// vLLM or TensorRT-LLM (prefill when the step has context requests, else decode).
-std::optional<std::string> phase_of(std::string_view message, const std::vector<PhasePattern>& patterns);
+// vLLM or TensorRT-LLM (prefill when the step has context requests, else decode). Part of the message, of the pattern
+// or a constant.
+std::optional<std::string_view> phase_of(std::string_view message, const std::vector<PhasePattern>& patterns);
 
 // Steps of the whole process. Openings are rare (one a step), so a mutex guards all but the current step.
 class Steps {
@@ -44,10 +45,11 @@ class Steps {
   void refresh_current();
 
   std::mutex mutex_;
-  std::vector<uint32_t> open_ranges_;  // in order of opening
+  CallbackMemory memory_;
+  std::pmr::vector<uint32_t> open_ranges_{&memory_};  // in order of opening
   uint32_t mark_step_ = 0;
   uint32_t next_step_ = 2;  // format::kFirstStep
-  std::unordered_map<uint32_t, uint64_t> openings_;
+  std::pmr::unordered_map<uint32_t, uint64_t> openings_{&memory_};
   std::atomic<uint32_t> current_{0};
 };
 

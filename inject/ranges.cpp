@@ -35,7 +35,7 @@ uint64_t hash_text(std::string_view text) {
 
 [[gnu::noinline, gnu::cold]] const StringEntry* find_new_string(Recorder& recorder, ThreadLog& log, ThreadLog::StringCacheEntry& cached,
                                                                 uint64_t hash, std::string_view text, uint32_t domain) noexcept {
-  if (log.busy()) return nullptr;
+  if (log.interrupts()) return nullptr;
   ThreadLog::Busy busy(log);
   return guarded([&] {
     cached = {hash, domain, recorder.definitions.string(text, domain)};
@@ -160,7 +160,7 @@ const StringEntry* find_string(std::string_view text, uint32_t domain) {
 
 [[gnu::noinline, gnu::cold]] static int push_unusual(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
-    if (log.busy()) return -1;
+    if (log.interrupts()) return -1;
     ThreadLog::Busy busy(log);
     OpenRange* range = open_range(recorder, log, name, domain, 0, now);
     return range ? range->level : static_cast<int>(ThreadLog::kMaxDepth);
@@ -194,7 +194,7 @@ int push_text(std::string_view text) noexcept {
 // A pop that closes a phase, another range than the innermost, or nothing.
 [[gnu::noinline, gnu::cold]] static int pop_unusual(Recorder& recorder, ThreadLog& log, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
-    if (log.busy()) return -1;
+    if (log.interrupts()) return -1;
     ThreadLog::Busy busy(log);
     if (log.has_start_end()) close_ended_ranges(recorder, log);
     int level = log.pop_uncounted();
@@ -229,7 +229,7 @@ void close_ended_ranges(Recorder& recorder, ThreadLog& log) {
 uint64_t start_range(const StringEntry* name, uint32_t domain) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || !name || log->busy()) return 0;
+  if (!log || !name || log->interrupts()) return 0;
   ThreadLog::Busy busy(*log);
   uint32_t id = recorder.start_end_ranges.add();
   if (!open_range(recorder, *log, *name, domain, id, host_now())) recorder.start_end_ranges.remove(id);
@@ -241,7 +241,7 @@ void end_range(uint64_t range) {
   auto id = static_cast<uint32_t>(range);
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || id == 0 || log->busy()) return;
+  if (!log || id == 0 || log->interrupts()) return;
   ThreadLog::Busy busy(*log);
   auto open = log->open_ranges();
   for (size_t i = open.size(); i-- > 0;) {
@@ -255,6 +255,7 @@ void end_range(uint64_t range) {
 }
 
 void end_thread(Recorder& recorder, ThreadLog& log) {
+  ThreadLog::Busy busy(log);
   if (log.has_start_end()) close_ended_ranges(recorder, log);
   for (size_t i = log.open_ranges().size(); i-- > 0;) {
     uint32_t id = log.open_ranges()[i].start_id;
@@ -269,7 +270,7 @@ void end_thread(Recorder& recorder, ThreadLog& log) {
 void mark(const StringEntry* name) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || !name || log->busy()) return;
+  if (!log || !name || log->interrupts()) return;
   ThreadLog::Busy busy(*log);
   log->mark(name->id, host_now());
   if (name->phase != 0) open_step(recorder, *name, true);

@@ -174,6 +174,7 @@ enum class LossKind : uint32_t {
   kWriteFailed = 4,      // the file could not be written: `count` chunks
   kContexts = 5,         // past the limit of contexts: `count` ranges went to kOtherContext
   kStrings = 6,          // past the limit of strings: `count` texts were replaced
+  kSignalHandlers = 7,   // `count` NVTX events of a signal handler came while its thread was in the recorder
 };
 
 struct LossRecord {  // `id`: a LossKind

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "inject/callbacks.h"
+#include "inject/guarded.h"
 #include "inject/log.h"
 #include "inject/process_info.h"
 #include "inject/ranges.h"
@@ -61,8 +62,10 @@ Recorder::Recorder() {
 ThreadLog* Recorder::new_thread_log() {
   State state = state_.load(std::memory_order_acquire);
   if (state == State::kOff) return nullptr;
-  auto* log = new (std::nothrow) ThreadLog(threads_.fetch_add(1), static_cast<uint32_t>(syscall(SYS_gettid)), pool_, steps);
+  auto* log = guarded([this] { return new ThreadLog(threads_.fetch_add(1), static_cast<uint32_t>(syscall(SYS_gettid)), pool_, steps); });
   if (!log) return nullptr;
+  current_log = log;
+  ThreadLog::Busy busy(*log);
   ThreadLog* first = logs_.load(std::memory_order_relaxed);
   do {
     log->next_log = first;
@@ -71,7 +74,6 @@ ThreadLog* Recorder::new_thread_log() {
   pthread_getname_np(pthread_self(), name, sizeof(name));
   definitions.add_thread(log->number(), log->tid(), name);
   pthread_setspecific(thread_end_key_, log);
-  current_log = log;
   return log;
 }
 
@@ -173,8 +175,7 @@ void Recorder::write_round(bool all_activity) {
     chunks.emplace_back(header, std::move(activity_chunk.records));
   }
   definitions.add_loss(LossKind::kActivityRecords, activity.take_lost());
-  std::vector<char> records;
-  definitions.drain(records);
+  std::span<const char> records = definitions.drain();
   ChunkHeader header{};
   header.kind = ChunkKind::kDefinitions;
   bool good = file_.write(header, records);
@@ -192,6 +193,7 @@ void Recorder::drain_thread(ThreadLog& log, Chunks& chunks) {
     chunks.emplace_back(header, std::move(piece.records));
   }
   definitions.add_loss(LossKind::kThreadRecords, log.take_lost());
+  definitions.add_loss(LossKind::kSignalHandlers, log.take_left_out());
 }
 
 // The newest log stays: threads may be putting others before it.

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "inject/callback_memory.h"
+
 namespace lamina {
 
 class StartEndRanges {
@@ -73,7 +75,8 @@ class StartEndRanges {
   };
 
   std::mutex mutex_;
-  std::unordered_map<uint32_t, Range> open_;
+  CallbackMemory memory_;
+  std::pmr::unordered_map<uint32_t, Range> open_{&memory_};
   std::atomic<size_t> ended_count_{0};
   uint32_t last_id_ = 0;
 };

@@ -1,10 +1,15 @@
 #include "inject/thread_log.h"
 
+#include "inject/callback_memory.h"
 #include "inject/definitions.h"
 
 namespace lamina {
 
 using namespace format;
+
+void* ThreadLog::operator new(size_t bytes) { return mapped_pages()->allocate(bytes); }
+
+void ThreadLog::operator delete(void* log) noexcept { mapped_pages()->deallocate(log, sizeof(ThreadLog)); }
 
 int ThreadLog::next_level(uint32_t domain) const {
   for (const OpenRange* range = top_; range != open_; --range) {
@@ -93,7 +98,6 @@ void ThreadLog::note_step(uint32_t step) {
 }
 
 bool ThreadLog::next_block() {
-  Busy busy(*this);
   Block* block = pool_.take();
   if (!block) {
     end_ = cursor_;  // no smaller record may slip in: what follows a loss begins with the state

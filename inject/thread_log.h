@@ -33,6 +33,9 @@ class ThreadLog {
   static constexpr size_t kMaxDepth = 256;
   static constexpr uint32_t kNoDomain = UINT32_MAX;
 
+  static void* operator new(size_t bytes);
+  static void operator delete(void* log) noexcept;
+
   ThreadLog(uint32_t number, uint32_t tid, BlockPool& pool, const Steps& steps)
       : number_(number), tid_(tid), pool_(pool), process_step_(steps.current_step()), step_(&process_step_) {}
 
@@ -43,21 +46,27 @@ class ThreadLog {
   // The hot path: a push or pop of which nothing is unusual, in the domain of the range it is in, the step noted, room
   // in the block. The caller asks first, and reads the clock before all else.
   bool can_push(uint32_t domain) const {
-    return top_->domain == domain && !unusual_ && step_->load(std::memory_order_relaxed) == noted_step_ && has_room(kTimedBytes);
+    return top_->domain == domain && !unusual_ && !busy() &&
+           step_->load(std::memory_order_relaxed) == noted_step_ && has_room(kTimedBytes);
   }
   int push(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t now) {
+    set_busy(true);
     write_timed(format::RecordKind::kPush, 0, context, now);
     int level = top_->level + 1;
     *++top_ = {context, ++calls_, name, domain, level, 0, 0};
     if (top_ == open_ + kMaxDepth) [[unlikely]] unusual_ = true;
+    set_busy(false);
     return level;
   }
   bool can_pop(uint32_t domain) const {
-    return top_->domain == domain && top_->step == 0 && !unusual_ && has_room(kTimedBytes);
+    return top_->domain == domain && top_->step == 0 && !unusual_ && !busy() && has_room(kTimedBytes);
   }
   int pop(uint64_t now) {
+    set_busy(true);
     write_timed(format::RecordKind::kPop, 0, static_cast<uint32_t>(top_ - open_) - 1, now);
-    return top_--->level;
+    int level = top_--->level;
+    set_busy(false);
+    return level;
   }
 
   // Opens a range of the given context, pushed (start_id 0) or started. Returns null when the stack is full; the
@@ -99,18 +108,23 @@ class ThreadLog {
     if (has_room(kTimedBytes) || next_block()) [[likely]] write_timed(kind, flags, id, time);
   }
 
-  // Set while the thread may hold a lock of the recorder's. An NVTX call of a signal handler that comes then is left out:
-  // it would wait for its own thread.
+  // Around all that appends to the stream, changes the stack or takes a lock. An NVTX call of a signal handler that comes
+  // inside is left out, and counted: it would find things half done, or wait for its own thread.
   class Busy {
    public:
-    explicit Busy(ThreadLog& log) : log_(log), before_(log.busy_) { log.busy_ = true; }
-    ~Busy() { log_.busy_ = before_; }
+    explicit Busy(ThreadLog& log) : log_(log), before_(log.busy()) { log.set_busy(true); }
+    ~Busy() { log_.set_busy(before_); }
 
    private:
     ThreadLog& log_;
     bool before_;
   };
-  bool busy() const { return busy_; }
+  // Whether the caller is such a handler; counts what it wanted to say.
+  bool interrupts() {
+    if (!busy()) return false;
+    left_out_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
 
   // What CUPTI tells at the start of a driver call, for what happens inside of it.
   struct Call {
@@ -145,6 +159,7 @@ class ThreadLog {
   bool finished();
   std::atomic<bool> ended{false};  // set by the thread, as the last it does
   uint64_t take_lost() { return lost_.exchange(0, std::memory_order_relaxed); }
+  uint64_t take_left_out() { return left_out_.exchange(0, std::memory_order_relaxed); }
   uint32_t number() const { return number_; }
   uint32_t tid() const { return tid_; }
 
@@ -153,6 +168,13 @@ class ThreadLog {
  private:
   static constexpr size_t kTimedBytes = 16;
 
+  bool busy() const { return busy_.load(std::memory_order_relaxed); }
+  void set_busy(bool busy) {
+    // Only the thread itself looks, in a handler: the order of the instructions is all that matters.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    busy_.store(busy, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   bool has_room(size_t size) const { return static_cast<size_t>(end_ - cursor_) >= size; }
   void write_timed(format::RecordKind kind, uint8_t flags, uint32_t id, uint64_t time) {
     uint64_t header = static_cast<uint64_t>(kind) | static_cast<uint64_t>(flags) << 8 | (kTimedBytes / 8) << 16 | static_cast<uint64_t>(id) << 32;
@@ -188,7 +210,7 @@ class ThreadLog {
   size_t start_end_count_ = 0;
   size_t abandoned_ = 0;        // pushes that were closed for the program, whose pops may still come
   size_t abandoned_depth_ = 0;  // they stood at this place and further in
-  volatile bool busy_ = false;
+  std::atomic<bool> busy_{false};
   bool unusual_ = false;        // the stack is full, has ranges of nvtxRangeStart, or pops may be owed
   // Below the outermost range lies one that is never closed, so that the hot path need not ask whether any is open.
   OpenRange open_[kMaxDepth + 1] = {{format::kRootContext, 0, nullptr, kNoDomain, -1, 0, 0}};
@@ -196,6 +218,7 @@ class ThreadLog {
 
   std::atomic<Block*> first_{nullptr};
   std::atomic<uint64_t> lost_{0};
+  std::atomic<uint64_t> left_out_{0};
   Block* drain_block_ = nullptr;
   uint32_t sequence_ = 0;
 };

@@ -31,6 +31,7 @@ class Lines {
 
 constexpr std::pair<LossKind, const char*> kLosses[] = {
     {LossKind::kThreadRecords, "records of host threads: the buffers were full (LAMINA_BUFFER_MB)"},
+    {LossKind::kSignalHandlers, "NVTX events of signal handlers: their thread was in the recorder just then"},
     {LossKind::kActivityRecords, "kernel records: the disk was too slow (LAMINA_BUFFER_MB)"},
     {LossKind::kCuptiDropped, "kernel records dropped by CUPTI"},
     {LossKind::kWriteFailed, "chunks that could not be written"},

@@ -74,7 +74,7 @@ void read_as_records(std::span<const uint8_t> input) {
     }
     size_t length = std::min<size_t>(input[1] + input[2] * size_t{256}, input.size() - 3);
     auto records = input.subspan(3, length);
-    file += chunk_bytes(header, {records.begin(), records.end()});
+    file += chunk_bytes(header, {reinterpret_cast<const char*>(records.data()), records.size()});
     input = input.subspan(3 + length);
   }
   read_as_profile({reinterpret_cast<const uint8_t*>(file.data()), file.size()});

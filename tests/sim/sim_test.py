@@ -289,6 +289,16 @@ def test_program_is_not_changed(suite):
         check((bare.returncode, bare.stdout, bare.stderr) == (done.returncode, done.stdout, done.stderr), f"{program}: {done.stderr}")
 
 
+def test_signal_handlers(suite):
+    """NVTX calls at any time, with new texts: the program ends, and no kernel is in another layer."""
+    profile, done = record(suite, "signal", sim(suite, "sim_signal"))
+    check(done.returncode == 0 and done.stderr == "", f"status {done.returncode}: {done.stderr}")
+    suite.compare("signal", profile, done.stdout)
+    info = suite.info(profile)
+    losses = [line for line in info.splitlines() if "LOST" in line and "signal handlers" not in line]
+    check(not losses and "END MISSING" not in info, info)
+
+
 # ---- reports on what was recorded
 
 

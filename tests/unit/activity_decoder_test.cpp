@@ -51,8 +51,7 @@ class ActivityDecoderTest : public testing::Test {
     for (uint32_t i = 1; i <= launches; ++i) {
       p.thread().push("layer" + std::to_string(i)).launch(i, i == 2 ? LaunchKind::kMemcpy : LaunchKind::kKernel).pop();
     }
-    std::vector<char> definitions;
-    definitions_.drain(definitions);
+    auto definitions = definitions_.drain();
     ChunkHeader header{};
     header.kind = ChunkKind::kDefinitions;
     p.flush();
@@ -192,8 +191,7 @@ TEST_F(ActivityDecoderTest, NameOfAnUnloadedModuleIsReadAnew) {
   strcpy(name, "other");
   decoder_.forget_names();
   complete(one);
-  std::vector<char> bytes;
-  definitions_.drain(bytes);
+  auto bytes = definitions_.drain();
   std::string text(bytes.begin(), bytes.end());
   EXPECT_NE(text.find("first"), std::string::npos);
   EXPECT_NE(text.find("other"), std::string::npos);

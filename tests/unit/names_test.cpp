@@ -128,7 +128,7 @@ TEST(StepNames, AreAPhaseAndANumber) {
 // ---- phases
 
 std::string phase(std::string_view message, const std::vector<PhasePattern>& patterns = {}) {
-  return phase_of(message, patterns).value_or("(none)");
+  return std::string(phase_of(message, patterns).value_or("(none)"));
 }
 
 TEST(PhaseNames, AreToldByTheirPrefix) {

@@ -22,7 +22,7 @@ std::string file_header() {
   return file_header(header);
 }
 
-std::string chunk_bytes(ChunkHeader header, const std::vector<char>& records) {
+std::string chunk_bytes(ChunkHeader header, std::span<const char> records) {
   std::string stored(ZSTD_compressBound(records.size()), '\0');
   ZSTD_CCtx* compressor = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(compressor, ZSTD_c_checksumFlag, 1);

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,7 @@ void append_record(std::vector<char>& into, format::RecordKind kind, uint8_t fla
 std::string file_header(format::FileHeader header);
 std::string file_header();
 // A whole chunk with these records; kind, base_time, thread and sequence are the header's.
-std::string chunk_bytes(format::ChunkHeader header, const std::vector<char>& records);
+std::string chunk_bytes(format::ChunkHeader header, std::span<const char> records);
 
 // `graph:number`, as activity and graph records name nodes.
 constexpr uint64_t node_id(uint32_t graph, uint32_t number) { return static_cast<uint64_t>(graph) << 32 | number; }

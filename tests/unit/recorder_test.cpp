@@ -82,7 +82,8 @@ TEST_F(OptionsTest, NumbersAreTaken) {
 // Reads pending records as the report does.
 ProcessDefinitions read(Definitions& definitions) {
   Chunk chunk;
-  definitions.drain(chunk.records);
+  std::span<const char> records = definitions.drain();
+  chunk.records.assign(records.begin(), records.end());
   ProcessDefinitions result;
   EXPECT_TRUE(chunk.for_each([&](const RecordView& record) { EXPECT_TRUE(result.add(record)); }));
   return result;
@@ -246,12 +247,10 @@ TEST_F(StepsTest, MarkHoldsUntilTheNextOne) {
 TEST_F(StepsTest, RangeClosesOnce) {
   uint32_t step = open_range("a");
   steps_.close_range(step, definitions_);
-  std::vector<char> pending;
-  definitions_.drain(pending);
+  definitions_.drain();
   steps_.close_range(step, definitions_);
   steps_.close_range(99, definitions_);
-  definitions_.drain(pending);
-  EXPECT_THAT(pending, IsEmpty());
+  EXPECT_THAT(definitions_.drain(), IsEmpty());
 }
 
 TEST_F(StepsTest, OpeningsOfEachPhaseAreCounted) {

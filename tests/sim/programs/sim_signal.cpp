@@ -1,0 +1,71 @@
+// NVTX calls in a signal handler, which comes at any time: inside of malloc, of the recorder, of the driver. Each has a
+// text of its own. They are balanced and launch nothing, so every kernel is under the ranges of the program itself.
+#include <csignal>
+#include <sys/time.h>
+
+#include <thread>
+
+#include "sim_program.h"
+
+namespace {
+
+constexpr int kSteps = 40'000;
+
+std::atomic<unsigned> ticks{0};
+
+// A text not used before, made without malloc.
+struct TickText {
+  TickText() {
+    unsigned number = ticks.fetch_add(1, std::memory_order_relaxed);
+    for (int digit = 7; digit >= 0; --digit, number /= 10) {
+      text[5 + digit] = static_cast<char>('0' + number % 10);
+      wide[digit] = static_cast<wchar_t>(text[5 + digit]);
+    }
+  }
+  char text[14] = "tick 00000000";
+  wchar_t wide[9] = L"00000000";
+};
+
+void on_alarm(int) {
+  int error = errno;
+  TickText tick;
+  nvtxRangePushA(tick.text);
+  nvtxMarkA(tick.text + 5);
+  nvtxRangeId_t range = nvtxRangeStartW(tick.wide);
+  nvtxRangePushA("in a handler");
+  nvtxRangePop();
+  nvtxRangeEnd(range);
+  nvtxRangePop();
+  errno = error;
+}
+
+void start_alarms() {
+  struct sigaction action {};
+  action.sa_handler = on_alarm;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  itimerval interval{{0, 50}, {0, 50}};
+  setitimer(ITIMER_REAL, &interval, nullptr);
+}
+
+void work(const std::string& name) {
+  for (int step = 0; step < kSteps; ++step) {
+    Range outer(name);
+    std::string text = "layer " + std::to_string(step % 2000) + " of a name that takes memory of its own";
+    Range inner(text);
+    launch("kernel_" + name);
+  }
+}
+
+}  // namespace
+
+int main() {
+  start_cuda();
+  start_alarms();
+  std::thread other(work, "other");
+  work("main");
+  other.join();
+  itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  expectations.print();
+}
