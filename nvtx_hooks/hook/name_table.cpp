@@ -20,13 +20,6 @@ void NameTable::add(PyObject* module, const ModuleName* caller, const ModuleName
   insert({module, caller, name, life.release()});
 }
 
-bool NameTable::knows(const PyObject* module) const {
-  for (size_t i = hash(module); entries_[i & mask_].module; ++i) {
-    if (entries_[i & mask_].module == module) return true;
-  }
-  return false;
-}
-
 // What lies behind a hole must be put in again: a search ends at the first one.
 void NameTable::forget(const PyObject* module) {
   std::vector<Entry> kept;

@@ -28,7 +28,6 @@ class NameTable {
   }
   // Keeps `life`, the weak reference whose callback calls forget().
   void add(PyObject* module, const ModuleName* caller, const ModuleName* name, Ref life);
-  bool knows(const PyObject* module) const;
   // The module was freed, or is another now.
   void forget(const PyObject* module);
 
