@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "inject/hook_loader.h"
 #include "inject/log.h"
 #include "inject/nvtx_handler.h"
 #include "inject/recorder.h"
@@ -19,6 +20,11 @@ namespace {
 const char* own_path() {
   Dl_info info;
   return dladdr(reinterpret_cast<void*>(&own_path), &info) ? info.dli_fname : nullptr;
+}
+
+std::string own_folder() {
+  std::string path = own_path() ? own_path() : "";
+  return path.substr(0, path.rfind('/'));
 }
 
 // So that each door opens the others: NVTX copies and CUDA that start later find this library. What the user set stays.
@@ -52,7 +58,7 @@ __attribute__((constructor)) void on_load() { set_variables(); }
 // The CUDA driver, inside of cuInit. The answer is not looked at; 1 is success.
 LAMINA_EXPORT int InitializeInjection() {
   try {
-    lamina::Recorder::instance().start();
+    if (lamina::Recorder::instance().start()) lamina::load_torch_hook(own_folder());
   } catch (...) {
     lamina::log_line("nothing is recorded: out of memory");
   }

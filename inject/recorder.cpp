@@ -79,11 +79,11 @@ ThreadLog* Recorder::new_thread_log() {
 
 // ---- start
 
-void Recorder::start() {
-  if (started_.exchange(true) || off()) return;
+bool Recorder::start() {
+  if (started_.exchange(true) || off()) return false;
   if (!start_cupti() || !open_file()) {
     state_.store(State::kOff);
-    return;
+    return false;
   }
   state_.store(State::kRecording, std::memory_order_release);
   add_process_properties(*this);
@@ -102,6 +102,7 @@ void Recorder::start() {
     state_.store(State::kOff);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return !off();
 }
 
 bool Recorder::start_cupti() {

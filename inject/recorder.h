@@ -36,8 +36,9 @@ class Recorder {
   // Made when the library is loaded, never destroyed: threads and exit handlers of the program may call in at any time.
   static Recorder& instance() { return *instance_; }
 
-  // CUDA comes up: opens CUPTI and the profile and starts the writer thread. Says why when it can not. Called once.
-  void start();
+  // CUDA comes up: opens CUPTI and the profile and starts the writer thread. Says why when it can not. True if it records
+  // from now on; false the second time.
+  bool start();
 
   // The stream of the calling thread; null when nothing is to be recorded. Never throws.
   ThreadLog* thread_log() {

@@ -47,6 +47,8 @@ void add_recorder_options(CLI::App& command, RunOptions& options) {
   command.add_option("--every", options.every, "Record every N-th step of a phase")
       ->type_name("N")
       ->check(CLI::Range(uint64_t{1}, uint64_t{100'000'000}));
+  command.add_option("--torch", options.torch, "In PyTorch programs record modules and ops (default), modules, or nothing (off)")
+      ->check(CLI::IsMember({"off", "modules", "ops"}));
 }
 
 std::string recorder_path() { return find_recorder(fs::read_symlink("/proc/self/exe").parent_path().string()); }
@@ -84,6 +86,11 @@ class ProfileFolder {
   bool created_ = false;
   FolderContents before_;
 };
+
+std::string environment(const char* name) {
+  const char* value = getenv(name);
+  return value ? value : "";
+}
 
 // ---- run
 
@@ -129,6 +136,7 @@ void run(const CLI::App& command, const CommandOptions& options) {
   recorder.recorder = recorder_path();
   std::string out = recorder.out.empty() ? new_folder_name(options.program, time(nullptr), getpid()) : recorder.out;
   recorder.out = absolute(out);
+  recorder.python_path = environment("PYTHONPATH");
   Variables variables = recorder_variables(recorder);
   ProfileFolder folder(out, options.force);
   warn_of_replaced(variables);
@@ -148,6 +156,8 @@ void print_variables(const CommandOptions& options) {
   RunOptions recorder = options.run;
   recorder.recorder = recorder_path();
   if (!recorder.out.empty()) recorder.out = absolute(recorder.out);
+  // The other formats are for places where the variable has another value than here.
+  if (options.format == "shell") recorder.python_path = environment("PYTHONPATH");
   Variables variables = recorder_variables(recorder);
   for (const VariablesFormat& format : kVariablesFormats) {
     if (options.format == format.name) write_stdout(format.text(variables));

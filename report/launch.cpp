@@ -97,6 +97,13 @@ std::string ray_text(const Variables& variables) {
   return one_line_json({{"env_vars", variables_json(variables)}}) + "\n";
 }
 
+// What Python imports first, to hook PyTorch before modules run (nvtx_hooks/README.md); empty where it was not built.
+std::string python_startup(const std::string& recorder) {
+  fs::path folder = fs::path(recorder).parent_path() / "lamina/python/startup";
+  std::error_code error;
+  return fs::is_regular_file(folder / "sitecustomize.py", error) ? folder.string() : "";
+}
+
 }  // namespace
 
 const std::vector<VariablesFormat> kVariablesFormats = {{"shell", shell_text},
@@ -115,6 +122,9 @@ Variables recorder_variables(const RunOptions& options) {
   add_if(!options.phase_patterns.empty(), "LAMINA_PHASE_PATTERN", patterns_text(options.phase_patterns));
   add_if(!options.collect.empty(), "LAMINA_COLLECT", options.collect);
   add_if(options.every > 1, "LAMINA_EVERY", std::to_string(options.every));
+  add_if(!options.torch.empty(), "LAMINA_TORCH", options.torch);
+  std::string startup = options.torch != "off" ? python_startup(options.recorder) : "";
+  add_if(!startup.empty(), "PYTHONPATH", startup + (options.python_path.empty() ? "" : ":" + options.python_path));
   return variables;
 }
 

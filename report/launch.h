@@ -18,6 +18,8 @@ struct RunOptions {
   std::vector<std::string> phase_patterns;  // NAME=GLOB
   std::string collect;                      // phase names, or "profiler"; empty: everything
   uint64_t every = 1;
+  std::string torch;        // off, modules or ops; empty: the default of the hook
+  std::string python_path;  // the program's PYTHONPATH without us
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

@@ -3,16 +3,16 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 namespace {
-
-struct LibTorch {
-  std::string version;  // 2.11
-  const char* abi = "";
-};
 
 std::string mapped_libtorch() {
   std::string path;
@@ -26,58 +26,70 @@ std::string mapped_libtorch() {
   return path;
 }
 
-std::string major_minor(const std::string& configuration) {
-  constexpr const char* kLabel = "TORCH_VERSION=";
-  size_t at = configuration.find(kLabel);
-  if (at == std::string::npos) return "";
-  at += strlen(kLabel);
-  size_t dot = configuration.find('.', at);
-  return configuration.substr(at, configuration.find_first_not_of("0123456789", dot + 1) - at);
+std::string real_path(const std::string& path) {
+  char* real = realpath(path.c_str(), nullptr);
+  std::string result = real ? real : path;
+  free(real);
+  return result;
 }
 
-// at::show_config() tells the version, and the mangling of its name the C++ ABI: a std::string of the older one is a
-// single pointer to the characters.
-LibTorch inspect(void* library) {
-  using ShowConfig = std::string (*)();
-  if (auto show = reinterpret_cast<ShowConfig>(dlsym(library, "_ZN2at11show_configB5cxx11Ev"))) {
-    return {major_minor(show()), "cxx11"};
-  }
-  struct OldString {
-    const char* characters;
-    ~OldString() {}  // returned in memory; its few bytes are left to the process
-  };
-  using ShowConfigOld = OldString (*)();
-  if (auto show = reinterpret_cast<ShowConfigOld>(dlsym(library, "_ZN2at11show_configEv"))) {
-    return {major_minor(show().characters), "precxx11"};
-  }
-  return {};
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// 2.11 of a text in which it follows `label`, as in `__version__ = '2.11.0+cu130'`; empty when there is none.
+std::string version_after(const std::string& text, const std::string& label) {
+  size_t at = text.find(label);
+  if (at == std::string::npos) return "";
+  const char* begin = text.c_str() + at + label.size();
+  int major = 0, minor = 0;
+  if (sscanf(begin, "%d.%d", &major, &minor) != 2) return "";
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// No function of LibTorch tells its version without starting CUDA, which a process that will fork must not do. Its
+// folder does: version.py of a wheel, build-version of the C++ archive, Debian's file name.
+std::string version_of(const std::string& library) {
+  std::string root = folder_of(folder_of(library));
+  std::string version = version_after(file_text(root + "/version.py"), "__version__ = '");
+  if (version.empty()) version = version_after(file_text(root + "/build-version"), "");
+  if (version.empty()) version = version_after(library, "libtorch_cpu.so.");
+  return version;
+}
+
+// The mangling of a function that returns a std::string.
+const char* abi_of(const std::string& library) {
+  void* handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  bool cxx11 = handle && dlsym(handle, "_ZN2at11show_configB5cxx11Ev");
+  if (handle) dlclose(handle);
+  return cxx11 ? "cxx11" : "precxx11";
 }
 
 std::string own_folder() {
   Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return ".";
-  std::string path = info.dli_fname;
-  return path.substr(0, path.rfind('/'));
+  bool known = dladdr(reinterpret_cast<void*>(&own_folder), &info) && info.dli_fname;
+  return known ? folder_of(info.dli_fname) : ".";
 }
 
 std::string load() {
   std::string path = mapped_libtorch();
-  if (path.empty()) return "no LibTorch is loaded in this process";
-  void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (!library) return "the mapped " + path + " can not be looked into";
-  LibTorch torch = inspect(library);
-  dlclose(library);
-  if (torch.version.empty()) return "ops are not seen: " + path + " does not tell its version";
-  std::string name = "lamina_ops-" + torch.version + "-" + torch.abi + ".so";
-  void* ops = dlopen((own_folder() + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!ops) {
-    const char* why = dlerror();
-    bool missing = why && strstr(why, "No such file");
-    return "ops are not seen, only modules: " +
-           (missing ? "Lamina was not built for this PyTorch " + torch.version + " (" + torch.abi + "): cmake -DLAMINA_TORCH=" +
-                          path.substr(0, path.rfind("/lib")) + " builds " + name
-                    : std::string(why ? why : name));
+  if (path.empty()) return "ops are not seen: no LibTorch is loaded in this process";
+  std::string version = version_of(real_path(path));
+  if (version.empty()) return "ops are not seen: the version of " + path + " is not known";
+  const char* abi = abi_of(path);
+  std::string name = "lamina_ops-" + version + "-" + abi + ".so";
+  std::string file = own_folder() + "/" + name;
+  if (access(file.c_str(), R_OK) != 0) {
+    return "ops are not seen, only modules: Lamina was not built for this PyTorch, " + version + " with ABI " + abi +
+           "; `cmake -DLAMINA_TORCH=" + folder_of(folder_of(path)) + "` builds " + name;
   }
+  void* ops = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!ops) return "ops are not seen, only modules: " + std::string(dlerror());
   auto start = reinterpret_cast<int (*)()>(dlsym(ops, "lamina_ops_start"));
   int error = start ? start() : -1;
   return error == 0 ? "" : "ops are not seen: " + name + " gave error " + std::to_string(error);
