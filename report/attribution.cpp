@@ -15,7 +15,7 @@ constexpr std::string_view kContextMark = "lamina:context ";
 constexpr std::string_view kStartup = "startup";
 constexpr std::string_view kNoPhase = "(none)";
 constexpr std::string_view kWholeRun = "all";
-const NvtxMessage kOtherRange{NvtxMessage::Kind::kLayer, "(other)"};  // kOtherContext
+constexpr std::string_view kOtherRange = "(other)";
 
 }  // namespace
 
@@ -65,14 +65,51 @@ Position Attribution::no_module(uint32_t step) {
   return known->second;
 }
 
-const NvtxMessage* Attribution::message(uint32_t string) {
-  auto [known, added] = messages_.try_emplace(string);
+Attribution::Meaning Attribution::meaning_of(NvtxMessage message) {
+  bool is_op = message.kind == NvtxMessage::Kind::kOp;
+  LayerName name{tree_.name_id(message.name), tree_.name_id(message.path)};
+  uint32_t trace = is_op ? name.name : tree_.name_id(call_text(message));
+  return {std::move(message), name, trace};
+}
+
+const Attribution::Meaning* Attribution::meaning(uint32_t string) {
+  auto [known, added] = meanings_.try_emplace(string);
   if (added) {
     const StringInfo* info = definitions_.string(string);
     std::string_view domain = info && info->domain != 0 ? definitions_.text(info->domain) : std::string_view();
-    known->second = std::make_unique<NvtxMessage>(parse_nvtx_message(definitions_.text(string), domain));
+    NvtxMessage message = parse_nvtx_message(definitions_.text(string), domain);
+    if (message.kind == NvtxMessage::Kind::kContext) account_.context_marks.push_back(message.name);
+    known->second = std::make_unique<Meaning>(meaning_of(std::move(message)));
   }
   return known->second.get();
+}
+
+// What a call and the one directly inside of it are together; null when they are two.
+const Attribution::Meaning* Attribution::joined(const Meaning* outer, const Meaning* inner) {
+  const NvtxMessage* better = better_twin(outer->message, inner->message);
+  if (better) return better == &outer->message ? outer : inner;
+  auto known = joined_.find({outer, inner});
+  if (known != joined_.end()) return known->second.get();
+  auto module = joined_module(outer->message, inner->message);
+  if (!module) return nullptr;
+  return (joined_[{outer, inner}] = std::make_unique<Meaning>(meaning_of(std::move(*module)))).get();
+}
+
+// Tells the tree how many sequences the thread's step runs: from the range that opened it, or else from one inside of
+// that (a `phase:NAME` around a framework's own step range).
+void Attribution::describe_step(Thread& thread) {
+  if (thread.step == thread.described_step || !shown(thread.step)) return;
+  const StepInfo* step = definitions_.step(thread.step);
+  if (!step) return;
+  std::optional<uint64_t> sequences;
+  for (auto frame = thread.frames.rbegin(); frame != thread.frames.rend(); ++frame) {
+    if (!frame->is_phase) continue;
+    if (frame->meaning->message.sequences) sequences = frame->meaning->message.sequences;
+    if (frame->begin <= step->begin) break;  // it was open before the step began
+  }
+  if (!sequences) return;
+  thread.described_step = thread.step;
+  tree_.set_sequences(definitions_.text(step->phase), step->number, *sequences);
 }
 
 // ---- a thread's stream
@@ -81,6 +118,7 @@ void Attribution::read_thread(const Chunk& chunk) {
   Thread& thread = threads_[chunk.header.thread];
   if (uint32_t missing = chunk.header.sequence - thread.next_sequence; missing != 0) {
     account_.lost_pieces += missing <= INT32_MAX ? missing : 1;  // else one that should have come before
+    settle(thread);
     if (!thread.lost) thread.before_loss = std::move(thread.frames);
     thread.lost = true;
     thread.frames.clear();
@@ -98,7 +136,10 @@ void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordVi
   if (thread.lost && is_range) return;
   switch (record.header().kind) {
     case RecordKind::kThreadState: return restore(thread, record);
-    case RecordKind::kStepChange: thread.step = record.header().id; return;
+    case RecordKind::kStepChange:
+      settle(thread);
+      thread.step = record.header().id;
+      return describe_step(thread);
     case RecordKind::kLaunch: return launch(thread, record);
     case RecordKind::kPush:
       if (thread.lost) return;
@@ -144,6 +185,7 @@ void Attribution::restore(Thread& thread, const RecordView& record) {
 void Attribution::stand_in(Thread& thread, uint32_t context) {
   if (context == thread.context_since) return;
   thread.context_since = context;
+  settle(thread);
   thread.frames.clear();
   std::vector<uint32_t> chain;
   for (const ContextInfo* info = definitions_.context(context); info; info = definitions_.context(info->parent)) {
@@ -161,17 +203,43 @@ void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
     ++account_.damaged_records;
     return;
   }
+  if (!other_range_) other_range_ = std::make_unique<Meaning>(meaning_of(parse_nvtx_message(kOtherRange, {})));
+  const ContextInfo* info = definitions_.context(context);
   Frame frame{};
   frame.call = ++thread.calls;
   frame.begin = time;
   frame.order = order_;
-  const ContextInfo* info = definitions_.context(context);
-  if (!info || info->kind != ContextKind::kPhase) {
-    frame.message = context == kOtherContext ? &kOtherRange : message(info ? info->name : 0);
-    frame.name = tree_.name_id(frame.message->name);
-  }
+  frame.is_phase = info && info->kind == ContextKind::kPhase;
+  frame.meaning = context == kOtherContext ? other_range_.get() : meaning(info ? info->name : 0);
+  join_twin(thread, frame);
+  settle(thread);
   thread.frames.push_back(std::move(frame));
+}
+
+// Gives the innermost call its place, if it has none yet: a call gets it with the next event of its thread.
+void Attribution::settle(Thread& thread) {
+  if (thread.frames.empty() || thread.frames.back().settled) return;
+  thread.frames.back().settled = true;
   if (shown(thread.step)) thread.frames.back().home = place(thread, thread.step);
+  describe_step(thread);
+}
+
+// Finds out whether a new call is the one that directly encloses it, told twice: by Lamina's hook and by a marker of the
+// program. Then the inner range counts for nothing, and the outer one is what both say; only as a layer that already has
+// a place, since kernels were launched between the two, it stays what it was.
+void Attribution::join_twin(Thread& thread, Frame& inner) {
+  auto outer = std::find_if(thread.frames.rbegin(), thread.frames.rend(), [](const Frame& frame) {
+    return frame.twin_of != 0 || frame.is_layer() || frame.is(NvtxMessage::Kind::kOp);
+  });
+  if (inner.is_phase || outer == thread.frames.rend() || outer->has_twin || outer->twin_of != 0) return;
+  const Meaning* call = joined(outer->meaning, inner.meaning);
+  if (!call) return;
+  inner.twin_of = outer->call;
+  outer->has_twin = true;
+  if (outer->is_layer() && outer->settled) return;
+  outer->meaning = call;
+  outer->captured = nullptr;
+  outer->settled = false;
 }
 
 void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
@@ -179,14 +247,19 @@ void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
     ++account_.damaged_records;
     return;
   }
+  settle(thread);
   const Frame& frame = thread.frames[index];
-  bool is_layer = frame.message && frame.message->kind == NvtxMessage::Kind::kLayer;
-  if (is_layer && frame.begin != 0 && time > frame.begin && frame.home != Position{}) {
+  if (frame.is_layer() && frame.begin != 0 && time > frame.begin && frame.home != Position{}) {
     tree_.add_cpu_time(frame.home, static_cast<double>(time - frame.begin) / 1000);
   }
+  uint32_t call = frame.call;
   thread.frames.erase(thread.frames.begin() + index);
-  // Overlapping ranges: what was inside of the closed one goes on in another place.
-  for (size_t i = index; i < thread.frames.size(); ++i) thread.frames[i].in_steps = {}, thread.frames[i].idle = {};
+  // Overlapping ranges: what was inside of the closed one goes on in another place, and its twin on its own.
+  for (size_t i = index; i < thread.frames.size(); ++i) {
+    Frame& inside = thread.frames[i];
+    inside.in_steps = {}, inside.idle = {};
+    if (inside.twin_of == call) inside.twin_of = 0;
+  }
 }
 
 // Where the call is in the step, if it was seen there; else the place of the step seen longest ago.
@@ -202,9 +275,10 @@ Attribution::Placed& Attribution::placed_in(Frame& frame, uint32_t step) {
 Position Attribution::place(Thread& thread, uint32_t step) {
   Position at = root(step);
   for (Frame& frame : thread.frames) {
-    if (!frame.message || frame.message->kind != NvtxMessage::Kind::kLayer) continue;
+    if (!frame.is_layer()) continue;
+    if (frame.is(NvtxMessage::Kind::kLeftOut)) at = root(step);
     Placed& placed = placed_in(frame, step);
-    if (placed.step != step) placed = {step, tree_.enter(at, frame.name, {frame.order, 0})};
+    if (placed.step != step) placed = {step, tree_.enter(at, frame.meaning->name, {frame.order, 0})};
     at = placed.position;
   }
   return at;
@@ -222,10 +296,9 @@ bool add_to_trace(std::string& trace, std::string_view op) {
 uint32_t Attribution::trace_of(const Thread& thread) {
   std::string trace;
   for (size_t i = thread.frames.size(); i-- > 0;) {
-    const NvtxMessage* open = thread.frames[i].message;
-    if (!open || open->kind == NvtxMessage::Kind::kIgnored) continue;
-    if (open->kind == NvtxMessage::Kind::kLayer) break;
-    if (!add_to_trace(trace, open->name)) break;
+    const Frame& open = thread.frames[i];
+    if (open.is_layer()) break;
+    if (open.is(NvtxMessage::Kind::kOp) && !add_to_trace(trace, open.meaning->message.name)) break;
   }
   return tree_.name_id(trace);
 }
@@ -238,6 +311,8 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (flags & kLaunchCaptured) return void(++account_.captured);
   if (flags & kLaunchNotCollected) return void(++account_.not_collected);
   if (thread.lost) stand_in(thread, launched->context);
+  settle(thread);
+  describe_step(thread);
   auto entry = std::make_shared<Launch>();
   entry->kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
   entry->shown = shown(thread.step);
@@ -250,9 +325,12 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
     entry->trace = trace_of(thread);
   }
   for (Frame& frame : thread.frames) {
-    if (!frame.message || frame.message->kind != NvtxMessage::Kind::kLayer) continue;
+    if (!frame.is_layer()) continue;
     entry->in_layer = true;
-    if (entry->kind == LaunchKind::kGraph) entry->layers.push_back({frame.name, placed_in(frame, thread.step).position});
+    entry->layer_trace = frame.meaning->trace;
+    if (entry->kind != LaunchKind::kGraph) continue;
+    if (frame.is(NvtxMessage::Kind::kLeftOut)) entry->layers.clear();
+    entry->layers.push_back({frame.meaning->name, placed_in(frame, thread.step).position});
   }
   ++account_.launches[static_cast<size_t>(entry->kind)];
   if (entry->kind == LaunchKind::kKernel) ++account_.missing_in_step[thread.step];
@@ -274,12 +352,17 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
 CapturedCallPtr Attribution::capture(Thread& thread) {
   CapturedCallPtr chain;
   for (Frame& frame : thread.frames) {
-    if (!frame.message || frame.message->kind == NvtxMessage::Kind::kIgnored) continue;
+    bool is_op = frame.is(NvtxMessage::Kind::kOp);
+    if (!is_op && !frame.is_layer()) continue;
+    bool left_out = frame.is(NvtxMessage::Kind::kLeftOut);
+    if (left_out) chain = nullptr;
     if (!frame.captured || frame.captured->parent != chain) {
       auto call = std::make_shared<CapturedCall>();
       call->parent = chain;
-      call->name = frame.name;
-      call->is_op = frame.message->kind == NvtxMessage::Kind::kOp;
+      call->name = frame.meaning->name;
+      call->trace = frame.meaning->trace;
+      call->is_op = is_op;
+      call->left_out = left_out;
       call->depth = chain ? chain->depth + (chain->is_op ? 0 : 1) : 0;
       call->order = frame.order;
       frame.captured = std::move(call);
@@ -301,6 +384,7 @@ void Attribution::graph_record(uint32_t id, Thread& thread, const RecordView& re
   auto header = record.as<GraphHeader>();
   if (!is_graph_record || !header) return;
   bool placed = record.header().kind == RecordKind::kGraphNode || record.header().kind == RecordKind::kGraphNodeSetParams;
+  if (placed) settle(thread);
   CapturedCallPtr call = placed ? capture(thread) : nullptr;
   uint64_t sequence = full_sequence(header->sequence);
   if (sequence < next_graph_event_) return;

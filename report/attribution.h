@@ -71,21 +71,34 @@ class Attribution {
     uint32_t step = UINT32_MAX;
     Position position;
   };
+  // A message, with its texts as LayerTree::name_id.
+  struct Meaning {
+    NvtxMessage message;
+    LayerName name;
+    uint32_t trace = 0;  // an op, or call_text() of a layer
+  };
   struct Frame {
     uint32_t call;     // number among the thread's calls
-    const NvtxMessage* message;  // null: a phase, which is no layer
-    uint32_t name;   // LayerTree::name_id
+    const Meaning* meaning;
+    bool is_phase;      // which is no layer
+    bool settled;       // only the innermost call may not be: the next may be its twin
+    bool has_twin;      // a call inside of it is the same call, told by another: it counts once, here
+    uint32_t twin_of;   // number of the call outside that is the same; 0: none
     Position home;   // where it was opened
     std::array<Placed, 4> in_steps;  // where it is in the last phase steps it was seen in, which may nest,
     Placed idle;                     // and in the last of startup and between phases
     uint64_t begin;  // host clock
     uint64_t order;
     CapturedCallPtr captured;  // made when the first node is created in it
+
+    bool is(NvtxMessage::Kind kind) const { return !is_phase && twin_of == 0 && meaning->message.kind == kind; }
+    bool is_layer() const { return is(NvtxMessage::Kind::kLayer) || is(NvtxMessage::Kind::kLeftOut); }
   };
   struct Thread {
     std::vector<Frame> frames;
     uint32_t calls = 0;
     uint32_t step = format::kStartupStep;
+    uint32_t described_step = format::kStartupStep;  // the last of which the number of sequences was found
     uint32_t next_sequence = 0;
     // A piece is missing: until the next ThreadState the open calls are not known, only the context of each launch.
     bool lost = false;
@@ -94,7 +107,7 @@ class Attribution {
   };
   // A layer that was open at a launch.
   struct OpenLayer {
-    uint32_t name;
+    LayerName name;
     Position position;
   };
   struct Launch {
@@ -105,12 +118,15 @@ class Attribution {
     uint32_t exec = 0;
     uint64_t graph_sequence = 0;  // how many graph events had happened
     uint64_t order = 0;
-    uint32_t trace = 0;
+    uint32_t trace = 0;        // of the ops around it
+    uint32_t layer_trace = 0;  // of the innermost layer
     Position position;
     std::vector<OpenLayer> layers;                                  // graph launches
     std::unordered_map<const CapturedCall*, Position> replayed;     // graph launches: calls entered so far
     std::array<Position, 6> apart;                                  // rows for what has no layer, by Placement
     uint64_t first_start = UINT64_MAX;                              // of its kernels
+
+    uint32_t own_trace() const { return trace != 0 ? trace : layer_trace; }
   };
   using LaunchPtr = std::shared_ptr<Launch>;
 
@@ -120,6 +136,9 @@ class Attribution {
   void push(Thread& thread, uint32_t context, uint64_t time);
   void pop(Thread& thread, uint32_t index, uint64_t time);
   void stand_in(Thread& thread, uint32_t context);
+  void settle(Thread& thread);
+  void join_twin(Thread& thread, Frame& inner);
+  void describe_step(Thread& thread);
   void launch(Thread& thread, const RecordView& record);
   void graph_record(uint32_t id, Thread& thread, const RecordView& record);
   void apply_graph_event(uint32_t thread, const RecordView& record, CapturedCallPtr call, uint64_t order);
@@ -132,7 +151,9 @@ class Attribution {
   CapturedCallPtr capture(Thread& thread);
   uint32_t trace_of(const Thread& thread);
   uint64_t full_sequence(uint32_t low) const;
-  const NvtxMessage* message(uint32_t string);
+  Meaning meaning_of(NvtxMessage message);
+  const Meaning* meaning(uint32_t string);
+  const Meaning* joined(const Meaning* outer, const Meaning* inner);
   bool shown(uint32_t step) const;
 
   void read_site(const RecordView& record);
@@ -160,7 +181,9 @@ class Attribution {
   uint64_t next_graph_event_ = 0;
   std::vector<std::pair<Activity, LaunchPtr>> waiting_for_graph_;  // replays whose graph may be among these
   std::unordered_map<uint32_t, Thread> threads_;
-  std::unordered_map<uint32_t, std::unique_ptr<NvtxMessage>> messages_;
+  std::unordered_map<uint32_t, std::unique_ptr<Meaning>> meanings_;  // by string
+  std::map<std::pair<const Meaning*, const Meaning*>, std::unique_ptr<Meaning>> joined_;  // of outer and inner call
+  std::unique_ptr<Meaning> other_range_;  // of kOtherContext
   std::unordered_map<uint32_t, Position> roots_;      // by step
   std::unordered_map<uint32_t, Position> no_module_;  // by step
   uint64_t order_ = 0;

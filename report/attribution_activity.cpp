@@ -108,7 +108,7 @@ void Attribution::join(const Activity& activity) {
 void Attribution::attribute(const Activity& activity, Launch& launch) {
   Placement placement = launch.in_layer ? Placement::kLayer : Placement::kNoRange;
   if (!launch.shown) return void(++account_.not_shown);
-  emit(activity, launch.position, launch.trace, {launch.order, 0}, placement, launch.step);
+  emit(activity, launch.position, launch.own_trace(), {launch.order, 0}, placement, launch.step);
 }
 
 // The layer of a replayed kernel is that of its node, below the launch's own layers.
@@ -129,9 +129,11 @@ void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& la
   std::string trace;
   CapturedCallPtr layer = node->call;
   bool goes_on = true;
-  for (; layer && layer->is_op; layer = layer->parent) goes_on = goes_on && add_to_trace(trace, tree_.name(layer->name));
+  for (; layer && layer->is_op; layer = layer->parent) goes_on = goes_on && add_to_trace(trace, tree_.name(layer->trace));
   Placement placement = layer || launch.in_layer ? Placement::kLayer : Placement::kNoRange;
-  uint32_t trace_id = node->call && node->call->is_op ? tree_.name_id(trace) : launch.trace;
+  uint32_t trace_id = tree_.name_id(trace);
+  if (trace_id == 0 && layer) trace_id = layer->trace != 0 ? layer->trace : launch.trace;
+  if (trace_id == 0 && !layer) trace_id = launch.own_trace();
   if (layer && launch.replayed.empty()) replays_.push_back(launch_entry);
   emit(activity, replay_place(launch, layer), trace_id, {launch.order, node->order}, placement, launch.step);
 }
@@ -143,7 +145,7 @@ Position Attribution::replay_place(Launch& launch, const CapturedCallPtr& call) 
   if (call->is_op) return replay_place(launch, call->parent);
   if (auto known = launch.replayed.find(call.get()); known != launch.replayed.end()) return known->second;
   bool parent_shared = true;
-  Position parent = launch.position;
+  Position parent = call->left_out ? root(launch.step) : launch.position;
   CapturedCallPtr outer = call->parent;
   while (outer && outer->is_op) outer = outer->parent;
   if (outer) {
@@ -161,8 +163,8 @@ Position Attribution::replay_place(Launch& launch, const CapturedCallPtr& call) 
 void Attribution::set_apart(const Activity& activity, Launch& launch, Placement placement) {
   Position& row = launch.apart[static_cast<size_t>(placement)];
   Order order{launch.order, 0};
-  if (row == Position{}) row = tree_.enter(launch.position, tree_.name_id(kApartNames[static_cast<size_t>(placement)]), order);
-  emit(activity, row, launch.trace, order, placement, launch.step);
+  if (row == Position{}) row = tree_.enter(launch.position, {tree_.name_id(kApartNames[static_cast<size_t>(placement)])}, order);
+  emit(activity, row, launch.own_trace(), order, placement, launch.step);
 }
 
 void Attribution::emit(const Activity& activity, Position parent, uint32_t trace, Order order, Placement placement, uint32_t step) {
@@ -180,7 +182,7 @@ void Attribution::emit_unlaunched(const Activity& activity) {
   uint32_t step = has_phases_ ? kNoStep : kStartupStep;
   Order order{++order_, 0};
   uint32_t name = tree_.name_id(kApartNames[static_cast<size_t>(Placement::kDriver)]);
-  emit(activity, tree_.enter(root(step), name, order), 0, order, Placement::kDriver, step);
+  emit(activity, tree_.enter(root(step), {name}, order), 0, order, Placement::kDriver, step);
 }
 
 // ---- conditional bodies
@@ -254,6 +256,7 @@ void Attribution::forget_old() {
 
 void Attribution::finish() {
   finishing_ = true;
+  for (auto& [id, thread] : threads_) settle(thread);
   apply_graph_events(true);
   resolve_conditionals(true);
   for (const auto& [correlation, activities] : unlaunched_) {

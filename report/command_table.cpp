@@ -20,6 +20,9 @@ struct TableOptions {
   std::string phase;
   std::optional<uint32_t> rank;
   std::string names = "short";
+  bool paths = false;
+
+  bool model() const { return table == "model"; }
 };
 
 // A table to print: a phase, or one step of it.
@@ -81,10 +84,11 @@ bool is_empty(const Choice& choice, bool model) {
   return !step || step->model.empty();
 }
 
-std::string table_text(const Choice& choice, bool model, Names names) {
-  if (!model) return summary_table(choice.step ? choice.step->summary : choice.phase->summary, names);
+std::string table_text(const Choice& choice, const TableOptions& options) {
+  Names names = options.names == "full" ? Names::kFull : Names::kShort;
+  if (!options.model()) return summary_table(choice.step ? choice.step->summary : choice.phase->summary, names);
   const StepReport* step = model_step(choice);
-  return model_table(step ? step->model : std::vector<ModelNode>(), names);
+  return model_table(step ? step->model : std::vector<ModelNode>(), names, options.paths ? Paths::kShown : Paths::kHidden);
 }
 
 // As in `== decode: summary of 32 steps`.
@@ -98,22 +102,22 @@ std::string title(const Choice& choice, bool model) {
 }
 
 void print_tables(const TableOptions& options) {
+  if (options.paths && !options.model()) throw UsageError("--paths: rows of the summary are many instances each; give --table model");
   LoadOptions load;
   if (!options.phase.empty()) load.phase = options.phase;
   load.rank = options.rank;
   LayerReport report = load_report(options.profile, load);
-  bool model = options.table == "model";
-  Names names = options.names == "full" ? Names::kFull : Names::kShort;
+  bool model = options.model();
   std::vector<Choice> choices = choose(report, options);
   std::erase_if(choices, [&](const Choice& choice) { return is_empty(choice, model); });
   if (choices.empty()) {
     std::string where = options.phase.empty() ? "" : fmt::format("phase '{}' of ", options.phase);
     return print_message(fmt::format("no GPU work in {}{}", where, options.profile));
   }
-  if (choices.size() == 1) return write_stdout(table_text(choices[0], model, names));
+  if (choices.size() == 1) return write_stdout(table_text(choices[0], options));
   for (const Choice& choice : choices) {
     std::string space = &choice == choices.data() ? "" : "\n";
-    write_stdout(space + title(choice, model) + table_text(choice, model, names));
+    write_stdout(space + title(choice, model) + table_text(choice, options));
   }
 }
 
@@ -129,6 +133,7 @@ void add_table_command(CLI::App& command) {
   command.add_option("--rank", options->rank, "Only the process of this rank");
   command.add_option("--names", options->names, "short: cut to the column (default); full: as long as they are")
       ->check(CLI::IsMember({"short", "full"}));
+  command.add_flag("--paths", options->paths, "With --table model: a column more, the instance path of each module");
   command.callback([options] { print_tables(*options); });
 }
 

@@ -16,8 +16,10 @@ namespace lamina {
 // A range that was open when a node was created: one call, shared by the nodes created in it.
 struct CapturedCall {
   std::shared_ptr<const CapturedCall> parent;  // null: outermost
-  uint32_t name = 0;                           // LayerTree::name_id; of an op its text for the trace
+  LayerName name;
+  uint32_t trace = 0;  // LayerTree::name_id: what it adds to the trace of kernels (call_text() of a layer)
   bool is_op = false;
+  bool left_out = false;  // stands outside of all layers
   uint32_t depth = 0;  // layers outside of it
   uint64_t order = 0;
 };

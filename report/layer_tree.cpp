@@ -46,10 +46,19 @@ Position LayerTree::step(std::string_view name, uint32_t number) {
   if (!phase.steps[number]) {
     phase.steps[number] = true;
     bool detailed = phase.step_count++ == 0 || options_.details(name, number);
-    if (detailed) phase.detailed.emplace(number, Position{phase.summary_root, new_node(model_, 0, 0, {})});
+    if (detailed) phase.detailed[number].root = {phase.summary_root, new_node(model_, 0, 0, {})};
   }
   auto known = phase.detailed.find(number);
-  return known != phase.detailed.end() ? known->second : Position{phase.summary_root, 0};
+  return known != phase.detailed.end() ? known->second.root : Position{phase.summary_root, 0};
+}
+
+void LayerTree::set_sequences(std::string_view name, uint32_t number, uint64_t sequences) {
+  Phase& phase = find_phase(name);
+  auto step = phase.detailed.find(number);
+  if (step == phase.detailed.end()) return;
+  auto& known = step->second.sequences;
+  step->second.disagree |= known && *known != sequences;
+  known = sequences;
 }
 
 uint32_t LayerTree::summary_child(uint32_t parent, uint32_t name, bool activity, Order order) {
@@ -78,23 +87,25 @@ uint32_t LayerTree::summary_name(uint32_t name) {
   return summary_names_[name];
 }
 
-Position LayerTree::enter(Position parent, uint32_t name, Order order) {
+Position LayerTree::enter(Position parent, LayerName call, Order order) {
   if (summary_[parent.summary].depth >= kMaxDepth) return parent;
-  Position call;
-  call.summary = summary_child(parent.summary, summary_name(name), false, order);
-  ++summary_[call.summary].invocations;
+  Position position;
+  position.summary = summary_child(parent.summary, summary_name(call.name), false, order);
+  ++summary_[position.summary].invocations;
   if (parent.model != 0) {
-    call.model = model_child(parent.model, name, order);
-    ++model_[call.model].invocations;
+    position.model = model_child(parent.model, call.name, order);
+    Node& node = model_[position.model];
+    ++node.invocations;
+    if (node.name == call.name) node.path = call.path;  // else it is the row of further calls
   }
-  return call;
+  return position;
 }
 
 void LayerTree::add_cpu_time(Position call, double us) {
   if (call.model != 0) model_[call.model].cpu_us += us;
 }
 
-Position LayerTree::enter_no_module(Position root) { return enter(root, name_id(kNoModule), kLast); }
+Position LayerTree::enter_no_module(Position root) { return enter(root, {name_id(kNoModule)}, kLast); }
 
 void LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace, double us, Order order) {
   if (summary_[parent.summary].name == 0) {
@@ -169,7 +180,7 @@ void LayerTree::finish(LayerReport& report) const {
   };
   std::function<ModelNode(uint32_t)> model_row = [&](uint32_t id) {
     const Node& node = model_[id];
-    ModelNode row{names_[node.name], node.cpu_us, node.cuda_us, 0, names_[node.trace], {}};
+    ModelNode row{names_[node.name], node.cpu_us, node.cuda_us, 0, names_[node.trace], {}, names_[node.path]};
     for (uint32_t child : model_children[id]) {
       row.children.push_back(model_row(child));
       row.cuda_time_us += row.children.back().cuda_time_us;
@@ -181,11 +192,11 @@ void LayerTree::finish(LayerReport& report) const {
     for (uint32_t root : summary_children[phase.summary_root]) result.summary.push_back(summary_row(root));
     if (result.summary.empty()) continue;
     set_percentages(result.summary);
-    for (const auto& [number, position] : phase.detailed) {
-      uint32_t root = position.model;
+    for (const auto& [number, detailed] : phase.detailed) {
       StepReport step;
       step.number = number;
-      for (uint32_t child : model_children[root]) step.model.push_back(model_row(child));
+      if (detailed.sequences && !detailed.disagree) step.metadata["num_running_seqs"] = *detailed.sequences;
+      for (uint32_t child : model_children[detailed.root.model]) step.model.push_back(model_row(child));
       set_percentages(step.model);
       step.summary = summarize(step.model);
       result.steps.push_back(std::move(step));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,13 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
+// What a call is, by ids of LayerTree::name_id(). The summary knows names only, the model tree instances too.
+struct LayerName {
+  uint32_t name = 0;
+  uint32_t path = 0;  // of the instance; 0: not known
+  bool operator==(const LayerName&) const = default;
+};
+
 class LayerTree {
  public:
   // Rows of the model tree are bounded: further calls of a program without phases go into one row.
@@ -48,12 +56,15 @@ class LayerTree {
   // The place outside of every layer in a step of a phase (number from 1); the same for the same arguments.
   Position step(std::string_view phase, uint32_t number);
 
-  // A call named `name` begins at `parent`: a new model node, and one invocation of the summary node.
-  // Names are ids of name_id().
-  Position enter(Position parent, uint32_t name, Order order);
+  // A call begins at `parent`: a new model node, and one invocation of the summary node.
+  Position enter(Position parent, LayerName call, Order order);
   void add_cpu_time(Position call, double us);
   // The row `(no module)` of a step, for what has no layer: the last. To be entered once a step.
   Position enter_no_module(Position root);
+
+  // How many sequences a step runs. Steps of one number are one step of several processes: where these disagree, nothing
+  // is known.
+  void set_sequences(std::string_view phase, uint32_t step, uint64_t sequences);
 
   // A kernel, memcpy or memset of `us` microseconds at `parent`.
   void add_activity(Position parent, uint32_t name, uint32_t trace, double us, Order order);
@@ -75,19 +86,25 @@ class LayerTree {
   struct Node {
     uint32_t parent = 0;
     uint32_t name = 0;
-    uint32_t trace = 0;
+    uint32_t path = 0;   // of calls
+    uint32_t trace = 0;  // of activities
     uint32_t depth = 0;
     Order order;
     double cpu_us = 0;
     double cuda_us = 0;  // of its own activities; sums of the subtree are made by finish()
     uint64_t invocations = 0;
   };
+  struct Step {
+    Position root;
+    std::optional<uint64_t> sequences;
+    bool disagree = false;  // about the sequences
+  };
   struct Phase {
     std::string name;
     uint32_t summary_root = 0;
     size_t step_count = 0;
-    std::vector<bool> steps;             // by number: seen
-    std::map<uint32_t, Position> detailed;  // roots of the steps with a model tree, by number
+    std::vector<bool> steps;            // by number: seen
+    std::map<uint32_t, Step> detailed;  // the steps with a model tree, by number
   };
 
   uint32_t new_node(std::vector<Node>& nodes, uint32_t parent, uint32_t name, Order order);

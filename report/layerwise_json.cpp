@@ -94,6 +94,16 @@ void read_entry(ModelNode& node, const ordered_json& entry, const Place& place) 
   node.trace = text_member(entry, "trace", place);
 }
 
+// What Lamina adds beside `entry`; others have nothing there.
+void read_additions(SummaryNode&, const ordered_json&, const Place&) {}
+
+void read_additions(ModelNode& node, const ordered_json& json, const Place& place) {
+  auto additions = json.find("lamina");
+  if (additions == json.end()) return;
+  Place here = place.key("lamina");
+  if (object_at(*additions, here).contains("path")) node.path = text_member(*additions, "path", here);
+}
+
 // Recursive: parse_json bounds the depth.
 template <typename Node>
 std::vector<Node> read_nodes(const ordered_json& list, const Place& place) {
@@ -104,6 +114,7 @@ std::vector<Node> read_nodes(const ordered_json& list, const Place& place) {
     const ordered_json& node = object_at(list[i], here);
     Place entry_place = here.key("entry");
     read_entry(nodes[i], object_at(member(node, "entry", here), entry_place), entry_place);
+    read_additions(nodes[i], node, here);
     nodes[i].children = read_nodes<Node>(member(node, "children", here), here.key("children"));
   }
   return nodes;

@@ -36,10 +36,20 @@ ordered_json entry(const ModelNode& node) {
           {"trace", node.trace}};
 }
 
+// Beside `entry`, in which readers of the format take no further key.
+void write_additions(ordered_json&, const SummaryNode&) {}
+
+void write_additions(ordered_json& json, const ModelNode& node) {
+  if (!node.path.empty()) json["lamina"] = {{"path", node.path}};
+}
+
 template <typename Node>
 ordered_json write_nodes(const std::vector<Node>& nodes) {
   ordered_json list = ordered_json::array();
-  for (const Node& node : nodes) list.push_back({{"entry", entry(node)}, {"children", write_nodes(node.children)}});
+  for (const Node& node : nodes) {
+    list.push_back({{"entry", entry(node)}, {"children", write_nodes(node.children)}});
+    write_additions(list.back(), node);
+  }
   return list;
 }
 

@@ -23,7 +23,9 @@ struct Column {
 constexpr Column kSummaryColumns[] = {
     {"name", 80, true}, {"cuda_time_us", 12}, {"pct_cuda_time", 12}, {"invocations", 15}};
 constexpr Column kModelColumns[] = {
-    {"name", 60, true}, {"cpu_time_us", 12}, {"cuda_time_us", 12}, {"pct_cuda_time", 12}, {"trace", 60, true}};
+    {"name", 60, true},          {"cpu_time_us", 12}, {"cuda_time_us", 12},
+    {"pct_cuda_time", 12}, {"trace", 60, true}, {"path", 60, true}};
+constexpr size_t kPathColumn = 5;  // not there unless it is asked for
 
 // ---- text
 
@@ -98,12 +100,13 @@ std::array<Cell, 4> cells(const SummaryNode& node, size_t depth) {
   return {{{indented(depth, node.name)}, {{}, node.cuda_time_us}, {{}, node.pct_cuda_time}, {{}, node.invocations}}};
 }
 
-std::array<Cell, 5> cells(const ModelNode& node, size_t depth) {
+std::array<Cell, 6> cells(const ModelNode& node, size_t depth) {
   return {{{indented(depth, node.name)},
            {{}, node.cpu_time_us},
            {{}, node.cuda_time_us},
            {{}, node.pct_cuda_time},
-           {printable(node.trace)}}};
+           {printable(node.trace)},
+           {printable(node.path)}}};
 }
 
 // Parents before children. Not recursive: a tree may be deep.
@@ -135,7 +138,7 @@ void append_header(std::string& table, std::span<const Column> columns) {
 }
 
 void append_row(std::string& table, std::span<const Column> columns, std::span<const Cell> row) {
-  for (size_t i = 0; i < row.size(); ++i) {
+  for (size_t i = 0; i < columns.size(); ++i) {
     if (i > 0) table += kSeparator;
     if (columns[i].is_text) {
       append_text(table, row[i].text, columns[i].width);
@@ -152,7 +155,7 @@ std::string make_table(const std::vector<Node>& roots, std::span<const Column> s
   if (names == Names::kFull) {
     visit_all(roots, [&](const Node& node, size_t depth) {
       auto row = cells(node, depth);
-      for (size_t i = 0; i < row.size(); ++i) columns[i].width = std::max(columns[i].width, characters(row[i].text));
+      for (size_t i = 0; i < columns.size(); ++i) columns[i].width = std::max(columns[i].width, characters(row[i].text));
     });
   }
   std::string table;
@@ -167,8 +170,9 @@ std::string summary_table(const std::vector<SummaryNode>& roots, Names names) {
   return make_table(roots, kSummaryColumns, names);
 }
 
-std::string model_table(const std::vector<ModelNode>& roots, Names names) {
-  return make_table(roots, kModelColumns, names);
+std::string model_table(const std::vector<ModelNode>& roots, Names names, Paths paths) {
+  std::span<const Column> columns(kModelColumns);
+  return make_table(roots, paths == Paths::kShown ? columns : columns.first(kPathColumn), names);
 }
 
 }  // namespace lamina

@@ -14,6 +14,11 @@ enum class Names {
 };
 
 std::string summary_table(const std::vector<SummaryNode>& roots, Names names = Names::kShort);
-std::string model_table(const std::vector<ModelNode>& roots, Names names = Names::kShort);
+
+enum class Paths {
+  kHidden,
+  kShown,  // a column more, for the instance paths of modules
+};
+std::string model_table(const std::vector<ModelNode>& roots, Names names = Names::kShort, Paths paths = Paths::kHidden);
 
 }  // namespace lamina

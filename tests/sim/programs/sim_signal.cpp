@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr int kSteps = 40'000;
+constexpr int kSteps = 15'000;
 
 std::atomic<unsigned> ticks{0};
 
