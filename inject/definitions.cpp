@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kModuleMarker = "{'Module':";  // of vLLM, SGLang and TensorRT-LLM: an instance path
 
+constexpr std::string_view kHookDomain = "lamina";  // of the PyTorch hook
+
 constexpr uint32_t kFirstContext = kOtherContext + 1;
 
 constexpr size_t kKeptBytes = 1u << 20;  // of an emptied buffer
@@ -67,6 +69,7 @@ void Definitions::classify(StringEntry& entry) {
   entry.unique = text.starts_with(kModuleMarker);
   if (auto phase = phase_of(text, phase_patterns_)) {
     entry.unique = true;
+    entry.found = entry.domain != 0 && strings_[entry.domain - 1].text == kHookDomain;
     auto known = string_ids_.find({*phase, 0});
     entry.phase = known != string_ids_.end() ? known->second->id : new_string(*phase, 0, false)->id;
   }
@@ -80,7 +83,7 @@ std::string_view Definitions::text(uint32_t id) {
 uint32_t Definitions::context(uint32_t parent, const StringEntry& name) {
   if (parent == kOtherContext) return kOtherContext;
   std::lock_guard lock(mutex_);
-  uint64_t key = static_cast<uint64_t>(parent) << 32 | name.id;
+  uint64_t key = static_cast<uint64_t>(parent) << 32 | (name.phase != 0 ? name.phase : name.id);
   if (auto found = context_ids_.find(key); found != context_ids_.end()) return found->second;
   if (context_ids_.size() >= kMaxContexts) {
     ++lost_contexts_;
@@ -93,9 +96,9 @@ uint32_t Definitions::context(uint32_t parent, const StringEntry& name) {
   return id;
 }
 
-void Definitions::add_step(uint32_t step, uint32_t phase, uint64_t time, bool collected) {
+void Definitions::add_step(uint32_t step, const StepOpening& opening, uint64_t time) {
   std::lock_guard lock(mutex_);
-  append(RecordKind::kStep, step, StepRecord{{}, phase, 0, time}, collected ? 0 : kStepNotCollected);
+  append(RecordKind::kStep, step, StepRecord{{}, opening.phase, opening.message, time}, opening.collected ? 0 : kStepNotCollected);
 }
 
 void Definitions::end_step(uint32_t step, uint64_t time) {

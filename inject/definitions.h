@@ -16,12 +16,21 @@
 
 namespace lamina {
 
+// What opens a step.
+struct StepOpening {
+  uint32_t phase = 0;    // string id
+  uint32_t message = 0;  // string id
+  bool found = false;    // as in StringEntry
+  bool collected = true;
+};
+
 // What a message means to the recorder, found once when it is interned.
 struct StringEntry {
   uint32_t id = 0;
   uint32_t domain = 0;    // string id of the domain's name
   uint32_t phase = 0;     // string id of the phase that it opens; 0: none
   bool unique = false;    // can be open only once on a thread: a phase, a module's instance path
+  bool found = false;     // a phase that the PyTorch hook found by itself: one that the program names counts before it
   std::string_view text;  // valid for ever
 };
 
@@ -45,7 +54,7 @@ class Definitions {
   // The context of a range with this name below `parent`; kOtherContext past kMaxContexts.
   uint32_t context(uint32_t parent, const StringEntry& name);
 
-  void add_step(uint32_t step, uint32_t phase, uint64_t time, bool collected);
+  void add_step(uint32_t step, const StepOpening& opening, uint64_t time);
   void end_step(uint32_t step, uint64_t time);
   void add_property(std::string_view key, std::string_view value);
   void add_thread(uint32_t number, uint32_t tid, std::string_view name);

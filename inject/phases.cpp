@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 
@@ -71,34 +72,30 @@ std::optional<std::string_view> phase_of(std::string_view message, const std::ve
   return std::nullopt;
 }
 
-uint32_t Steps::begin_step(uint32_t phase, bool collected, Definitions& definitions) {
-  uint32_t step = next_step_++;
-  definitions.add_step(step, phase, host_now(), collected);
-  return step;
-}
-
-uint32_t Steps::open_range(uint32_t phase, bool collected, Definitions& definitions) {
+uint32_t Steps::open_range(const StepOpening& opening, Definitions& definitions) {
   std::lock_guard lock(mutex_);
-  uint32_t step = begin_step(phase, collected, definitions);
+  OpenStep step{next_step_++, opening.found};
+  definitions.add_step(step.id, opening, host_now());
   open_ranges_.push_back(step);
   refresh_current();
-  return step;
+  return step.id;
 }
 
 void Steps::close_range(uint32_t step, Definitions& definitions) {
   std::lock_guard lock(mutex_);
-  if (std::erase(open_ranges_, step) == 0) return;
+  if (std::erase_if(open_ranges_, [=](const OpenStep& open) { return open.id == step; }) == 0) return;
   definitions.end_step(step, host_now());
   refresh_current();
 }
 
-uint32_t Steps::open_mark(uint32_t phase, bool collected, Definitions& definitions, uint32_t* ended) {
+uint32_t Steps::open_mark(const StepOpening& opening, Definitions& definitions, uint32_t* ended) {
   std::lock_guard lock(mutex_);
-  *ended = mark_step_;
-  if (mark_step_ != 0) definitions.end_step(mark_step_, host_now());
-  mark_step_ = begin_step(phase, collected, definitions);
+  *ended = mark_.id;
+  if (mark_.id != 0) definitions.end_step(mark_.id, host_now());
+  mark_ = {next_step_++, opening.found};
+  definitions.add_step(mark_.id, opening, host_now());
   refresh_current();
-  return mark_step_;
+  return mark_.id;
 }
 
 uint64_t Steps::count_opening(uint32_t phase) {
@@ -108,9 +105,11 @@ uint64_t Steps::count_opening(uint32_t phase) {
 
 void Steps::refresh_current() {
   uint32_t step = next_step_ == format::kFirstStep ? format::kStartupStep : format::kNoStep;
-  if (mark_step_ != 0) step = mark_step_;
-  if (!open_ranges_.empty()) step = open_ranges_.back();
+  if (mark_.id != 0) step = mark_.id;
+  if (!open_ranges_.empty()) step = open_ranges_.back().id;
   current_.store(step, std::memory_order_relaxed);
+  bool named = !mark_.found || std::ranges::any_of(open_ranges_, [](const OpenStep& open) { return !open.found; });
+  named_open_.store(named, std::memory_order_relaxed);
 }
 
 void Steps::forget_open() {

@@ -72,13 +72,14 @@ uint32_t find_context(Recorder& recorder, ThreadLog& log, uint32_t parent, const
 uint32_t open_step(Recorder& recorder, const StringEntry& name, bool is_mark) {
   uint64_t opening = recorder.steps.count_opening(name.phase);
   bool collected = recorder.collector.wants(recorder.definitions.text(name.phase), opening);
+  StepOpening step_opening{name.phase, name.id, name.found, collected};
   uint32_t step;
   if (is_mark) {
     uint32_t ended = 0;
-    step = recorder.steps.open_mark(name.phase, collected, recorder.definitions, &ended);
+    step = recorder.steps.open_mark(step_opening, recorder.definitions, &ended);
     recorder.collector.close_step(ended);
   } else {
-    step = recorder.steps.open_range(name.phase, collected, recorder.definitions);
+    step = recorder.steps.open_range(step_opening, recorder.definitions);
   }
   if (collected) recorder.collector.open_step(step);
   return step;
@@ -139,7 +140,8 @@ bool is_in_phase(ThreadLog& log, uint32_t phase) {
 [[gnu::noinline]] OpenRange* open_range(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint32_t start_id, uint64_t now) {
   if (log.has_start_end()) [[unlikely]] close_ended_ranges(recorder, log);
   if (name.unique && start_id == 0) close_abandoned(recorder, log, name, now);
-  bool opens_step = name.phase != 0 && !is_in_phase(log, name.phase);
+  bool second = is_in_phase(log, name.phase) || (name.found && recorder.steps.named_is_open());
+  bool opens_step = name.phase != 0 && !second;
   log.sync_step();
   uint32_t context = find_context(recorder, log, log.current_context(), name);
   OpenRange* range = log.open(&name, context, domain, start_id, now);

@@ -124,7 +124,8 @@ enum class ContextKind : uint8_t { kRange = 0, kPhase = 1 };
 inline constexpr uint32_t kRootContext = 0;   // no range open
 inline constexpr uint32_t kOtherContext = 1;  // past the limit of contexts; what is below has lost its name
 
-// A node of the tree of open ranges. `id`: of the context, from 2. flags: its ContextKind.
+// A node of the tree of open ranges. `id`: of the context, from 2. flags: its ContextKind. Ranges of one phase are one
+// node, whatever their messages; those stand in the StepRecords.
 struct ContextRecord {
   RecordHeader header;
   uint32_t parent;
@@ -142,8 +143,8 @@ enum StepFlags : uint8_t { kStepNotCollected = 1 };  // kernel activity was off 
 // `id`: of the step, in order of opening.
 struct StepRecord {
   RecordHeader header;
-  uint32_t phase;  // string id of the phase's NAME
-  uint32_t reserved;
+  uint32_t phase;    // string id of the phase's NAME
+  uint32_t message;  // string id of the range or mark that opened it
   uint64_t time;  // host clock
 };
 

@@ -114,6 +114,9 @@ TEST(RecorderDefinitions, ContextsAreATree) {
   EXPECT_EQ(result.context(inner)->kind, ContextKind::kRange);
   EXPECT_EQ(result.context(phase)->kind, ContextKind::kPhase);
   EXPECT_EQ(definitions.context(kOtherContext, *definitions.string("below")), kOtherContext);
+  // Steps of one phase are one context, however long their prompts are.
+  uint32_t step = definitions.context(kRootContext, *definitions.string("execute_context_1(7)_generation_0(0)"));
+  EXPECT_EQ(definitions.context(kRootContext, *definitions.string("execute_context_2(9)_generation_0(0)")), step);
 }
 
 TEST(RecorderDefinitions, PhasesAndModulesAreUnique) {
@@ -194,10 +197,10 @@ class StepsTest : public testing::Test {
  protected:
   uint32_t current() const { return steps_.current_step().load(); }
   uint32_t open_range(const char* phase) {
-    return steps_.open_range(definitions_.string(phase)->id, true, definitions_);
+    return steps_.open_range({.phase = definitions_.string(phase)->id}, definitions_);
   }
   uint32_t open_mark(const char* phase) {
-    return steps_.open_mark(definitions_.string(phase)->id, true, definitions_, &ended_);
+    return steps_.open_mark({.phase = definitions_.string(phase)->id}, definitions_, &ended_);
   }
 
   std::vector<PhasePattern> patterns_;
@@ -251,6 +254,17 @@ TEST_F(StepsTest, RangeClosesOnce) {
   steps_.close_range(step, definitions_);
   steps_.close_range(99, definitions_);
   EXPECT_THAT(definitions_.drain(), IsEmpty());
+}
+
+TEST_F(StepsTest, NamedPhasesAreKnownFromFoundOnes) {
+  steps_.open_range({.phase = 1, .found = true}, definitions_);
+  EXPECT_FALSE(steps_.named_is_open());
+  uint32_t named = open_range("a");
+  EXPECT_TRUE(steps_.named_is_open());
+  steps_.close_range(named, definitions_);
+  EXPECT_FALSE(steps_.named_is_open());
+  open_mark("b");
+  EXPECT_TRUE(steps_.named_is_open());
 }
 
 TEST_F(StepsTest, OpeningsOfEachPhaseAreCounted) {

@@ -130,7 +130,7 @@ TEST_F(ThreadLogTest, WhatFollowsALossBeginsWithTheState) {
 TEST_F(ThreadLogTest, StepIsNotedWhenItIsNew) {
   use_blocks(2);
   log_->sync_step();
-  uint32_t process = steps_.open_range(1, true, definitions_);
+  uint32_t process = steps_.open_range({.phase = 1}, definitions_);
   log_->sync_step();
   log_->sync_step();
   log_->set_own_step(*open(5), 9);
