@@ -13,10 +13,15 @@ PyObject* install(PyObject*, PyObject* arguments) {
   Py_RETURN_NONE;
 }
 
+PyObject* see_class(PyObject*, PyObject* type) {
+  if (PyType_Check(type)) ModuleHook::instance().see_class(reinterpret_cast<PyTypeObject*>(type));
+  Py_RETURN_NONE;
+}
+
 PyObject* find_steps(PyObject*, PyObject* arguments) {
-  PyObject *tensor_class, *token_dtypes, *is_capturing;
-  if (!PyArg_ParseTuple(arguments, "OOO", &tensor_class, &token_dtypes, &is_capturing)) return nullptr;
-  ModuleHook::instance().steps().start(tensor_class, token_dtypes, is_capturing);
+  PyObject *tensor_class, *token_dtypes, *tracing_state, *is_capturing;
+  if (!PyArg_ParseTuple(arguments, "OOOO", &tensor_class, &token_dtypes, &tracing_state, &is_capturing)) return nullptr;
+  ModuleHook::instance().steps().start(tensor_class, token_dtypes, tracing_state, is_capturing);
   Py_RETURN_NONE;
 }
 
@@ -56,8 +61,9 @@ PyMethodDef methods[] = {
      "install(Module, Parameter, describe): a range for each call of a Module.\n\n"
      "describe(module, [(caller, path), ...]) -> (class, path, decodes). Raises RuntimeError where the functions of this\n"
      "Python are not laid out as they are known to be."},
+    {"see_class", see_class, METH_O, "see_class(type): a class derived from Module, which may have a __call__ of its own"},
     {"find_steps", find_steps, METH_VARARGS,
-     "find_steps(Tensor, token_dtypes, is_capturing): step ranges around calls of roots that decode"},
+     "find_steps(Tensor, token_dtypes, tracing_state, is_capturing): step ranges around calls of roots that decode"},
     {"watch_graphs", watch_graphs, METH_O, "watch_graphs(CUDAGraph): step ranges around replays"},
     {nullptr, nullptr, 0, nullptr},
 };

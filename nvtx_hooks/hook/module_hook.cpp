@@ -8,8 +8,14 @@ constexpr size_t kArgumentsOffset = size_t{1} << (8 * sizeof(size_t) - 1);  // P
 VectorCall original_call = nullptr;
 VectorCall original_setattr = nullptr;
 
+// nn.Module.__call__
 PyObject* on_call(PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names) {
-  return ModuleHook::instance().call(original_call, function, arguments, count_and_flag, names);
+  return ModuleHook::instance().call(false, function, arguments, count_and_flag, names);
+}
+
+// The __call__ of a class derived from it.
+PyObject* on_own_call(PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names) {
+  return ModuleHook::instance().call(true, function, arguments, count_and_flag, names);
 }
 
 // nn.Module.__setattr__(self, name, value)
@@ -81,17 +87,31 @@ bool ModuleHook::install(PyObject* module_class, PyObject* parameter_class, PyOb
   describe_ = Ref::borrowed(describe).release();
   original_call = hook_function(call.get(), on_call);
   if (!original_call) return false;
+  module_call_ = call.release();
   original_setattr = hook_function(setattr.get(), on_setattr);
   return original_setattr != nullptr;
 }
 
+void ModuleHook::see_class(PyTypeObject* type) {
+  if (!seen_classes_.insert(type).second) return;
+  Ref call(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__call__"));
+  bool has_own = call && call.get() != module_call_ && Py_TYPE(call.get()) == Py_TYPE(module_call_);
+  if (has_own) hook_function(call.get(), on_own_call);
+  // It may be hooked as that of a class above, or be no plain function.
+  if (PyErr_Occurred()) PyErr_Clear();
+}
+
 // ---- a call
 
-PyObject* ModuleHook::call(VectorCall original, PyObject* function, PyObject* const* arguments, size_t count_and_flag,
-                           PyObject* names) {
+PyObject* ModuleHook::call(bool own, PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names) {
+  VectorCall original = original_call;
   auto count = static_cast<Py_ssize_t>(count_and_flag & ~kArgumentsOffset);
   if (count == 0) return original(function, arguments, count_and_flag, names);
-  Call call{innermost, arguments[0], nullptr};
+  if (innermost && innermost->own && innermost->module == arguments[0] && innermost->own != function) {
+    innermost->own = own ? function : nullptr;  // from the __call__ of a class to that of one above: one call
+    return original(function, arguments, count_and_flag, names);
+  }
+  Call call{innermost, arguments[0], nullptr, own ? function : nullptr};
   const ModuleName* caller = call.caller ? call.caller->name : nullptr;
   call.name = names_.find(call.module, caller);
   if (!call.name) [[unlikely]] call.name = make_name(call.module, call.caller);
@@ -152,8 +172,10 @@ const ModuleName* ModuleHook::make_name(PyObject* module, const Call* caller) {
 
 // Its text is made again at its next call: a parameter is part of it. A child may have moved.
 void ModuleHook::changed(PyObject* module, PyObject* value) {
+  see_class(Py_TYPE(module));
   if (PyType_IsSubtype(Py_TYPE(value), module_class_)) forget(value);
-  if (PyType_IsSubtype(Py_TYPE(value), parameter_class_)) forget(module);
+  // Or its class: a lazy module becomes another when it is called first.
+  if (PyType_IsSubtype(Py_TYPE(value), parameter_class_) || PyType_Check(value)) forget(module);
 }
 
 // ---- graphs

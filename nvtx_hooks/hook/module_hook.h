@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "nvtx_hooks/hook/function_hook.h"
 #include "nvtx_hooks/hook/name_table.h"
@@ -24,7 +25,12 @@ class ModuleHook {
   bool install(PyObject* module_class, PyObject* parameter_class, PyObject* describe);
   StepFinder& steps() { return steps_; }
 
-  PyObject* call(VectorCall original, PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names);
+  // A class of modules that may have a __call__ of its own, which is then hooked too: it need not call Module's, and where it
+  // does, some interpreters (3.11) do not go through the function's pointer.
+  void see_class(PyTypeObject* type);
+
+  // A module is called: arguments[0]. `own`: by the __call__ of its own class.
+  PyObject* call(bool own, PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names);
   // After `module` got another child or parameter `value`.
   void changed(PyObject* module, PyObject* value);
   void forget(const PyObject* module) { names_.forget(module); }
@@ -38,6 +44,7 @@ class ModuleHook {
     Call* caller;
     PyObject* module;
     const ModuleName* name;
+    PyObject* own;  // the __call__ of its own class that it is in, until that goes on to Module's; else null
   };
 
   ModuleHook() = default;
@@ -53,6 +60,8 @@ class ModuleHook {
   StepFinder steps_;
   PyTypeObject* module_class_ = nullptr;
   PyTypeObject* parameter_class_ = nullptr;
+  PyObject* module_call_ = nullptr;                // Module.__call__
+  std::unordered_set<PyTypeObject*> seen_classes_;
   PyObject* describe_ = nullptr;
   std::unordered_map<std::string, ModuleName*> by_text_;
 };

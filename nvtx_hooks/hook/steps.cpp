@@ -12,10 +12,19 @@ constexpr const char* kTokenArguments[] = {"decoder_input_ids", "decoder_inputs_
 // Integers that are no tokens.
 constexpr const char* kOtherArguments[] = {"attention_mask", "position_ids", "token_type_ids", "cache_position", "labels"};
 
-long integer(PyObject* number) {
+// 0 for a symbolic size: asked for its value, it would become a guard of the program that is being traced.
+long plain_integer(PyObject* number) {
+  if (!PyLong_CheckExact(number)) return 0;
   long value = PyLong_AsLong(number);
   if (value == -1 && PyErr_Occurred()) PyErr_Clear();
   return value;
+}
+
+bool answers(PyObject* predicate, PyObject* wanted) {
+  if (!predicate) return false;
+  Ref answer(PyObject_CallObject(predicate, nullptr));
+  if (!answer) PyErr_Clear();
+  return answer.get() == wanted;
 }
 
 // Tensor attributes are C++ getters: no Python code runs, so nothing of this can be traced.
@@ -36,9 +45,10 @@ bool is_other(PyObject* name) {
 
 }  // namespace
 
-void StepFinder::start(PyObject* tensor_class, PyObject* token_dtypes, PyObject* is_capturing) {
+void StepFinder::start(PyObject* tensor_class, PyObject* token_dtypes, PyObject* tracing_state, PyObject* is_capturing) {
   tensor_class_ = Ref::borrowed(tensor_class).release();
   token_dtypes_ = Ref::borrowed(token_dtypes).release();
+  tracing_state_ = Ref::borrowed(tracing_state).release();
   if (is_capturing != Py_None) is_capturing_ = Ref::borrowed(is_capturing).release();
 }
 
@@ -49,8 +59,8 @@ bool StepFinder::token_shape(PyObject* argument, bool embeddings, Shape* shape) 
   if (!dims || !dtype || !PyTuple_Check(dims.get())) return false;
   bool ids = PySequence_Contains(token_dtypes_, dtype.get()) == 1;
   if (ids ? PyTuple_Size(dims.get()) != 2 : !embeddings || PyTuple_Size(dims.get()) != 3) return false;
-  shape->sequences = integer(PyTuple_GetItem(dims.get(), 0));
-  shape->tokens = integer(PyTuple_GetItem(dims.get(), 1));
+  shape->sequences = plain_integer(PyTuple_GetItem(dims.get(), 0));
+  shape->tokens = plain_integer(PyTuple_GetItem(dims.get(), 1));
   return shape->sequences > 0 && shape->tokens > 0;
 }
 
@@ -70,17 +80,10 @@ bool StepFinder::find_tokens(PyObject* const* arguments, Py_ssize_t positional, 
   return false;
 }
 
-bool StepFinder::capturing() const {
-  if (!is_capturing_) return false;
-  Ref answer(PyObject_CallObject(is_capturing_, nullptr));
-  if (!answer) PyErr_Clear();
-  return answer.get() == Py_True;
-}
-
 nvtxStringHandle_t StepFinder::step_of_call(const RangeDomain& domain, PyObject* const* arguments, Py_ssize_t positional,
                                             PyObject* names) {
   Shape shape;
-  if (!tensor_class_ || !find_tokens(arguments, positional, names, &shape)) return nullptr;
+  if (!tensor_class_ || !answers(tracing_state_, Py_None) || !find_tokens(arguments, positional, names, &shape)) return nullptr;
   Shape& before = before_[arguments[0]];
   // A loop without a cache gives all tokens again, and one more.
   bool grown = before.sequences == shape.sequences && before.tokens + 1 == shape.tokens;
@@ -95,7 +98,7 @@ nvtxStringHandle_t StepFinder::step_of_call(const RangeDomain& domain, PyObject*
     snprintf(text, sizeof(text), format, shape.sequences, decode ? shape.sequences : all);
     message = domain.message(text);
   }
-  if (!capturing()) return message;
+  if (!answers(is_capturing_, Py_True)) return message;
   captured_ = message;
   return nullptr;
 }

@@ -12,9 +12,10 @@ namespace lamina {
 
 class StepFinder {
  public:
-  // What the calls are judged by: torch.Tensor, the dtypes of token ids, whether the current stream is capturing (a
-  // callable, or None). Off until then.
-  void start(PyObject* tensor_class, PyObject* token_dtypes, PyObject* is_capturing);
+  // What the calls are judged by: torch.Tensor, the dtypes of token ids, two callables: the state of torch.jit.trace (None
+  // outside; sizes read inside would go into the traced graph) and whether the current stream is capturing (or None). Off
+  // until then.
+  void start(PyObject* tensor_class, PyObject* token_dtypes, PyObject* tracing_state, PyObject* is_capturing);
 
   // The range of the step that this call of a root is: execute_context_…; null if it is none, or a capture.
   nvtxStringHandle_t step_of_call(const RangeDomain& domain, PyObject* const* arguments, Py_ssize_t positional, PyObject* names);
@@ -30,10 +31,10 @@ class StepFinder {
   };
   bool find_tokens(PyObject* const* arguments, Py_ssize_t positional, PyObject* names, Shape* shape) const;
   bool token_shape(PyObject* argument, bool embeddings, Shape* shape) const;
-  bool capturing() const;
 
   PyObject* tensor_class_ = nullptr;
   PyObject* token_dtypes_ = nullptr;
+  PyObject* tracing_state_ = nullptr;
   PyObject* is_capturing_ = nullptr;
   std::unordered_map<PyObject*, Shape> before_;  // by root
   std::unordered_map<uint64_t, nvtxStringHandle_t> messages_;

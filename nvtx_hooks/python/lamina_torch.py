@@ -94,12 +94,20 @@ def _install():
         from torch.nn.parameter import Parameter
 
         hook.install(modules.Module, Parameter, _describe)
+        for derived in _classes_below(modules.Module):
+            hook.see_class(derived)
         _debug("nn.Module calls are ranges")
         _hook.append(hook)
         if _started[0] != "modules":
             _load_ops()
     except Exception as error:
         _say(f"PyTorch is not hooked: {error}")
+
+
+def _classes_below(base):
+    for derived in base.__subclasses__():
+        yield derived
+        yield from _classes_below(derived)
 
 
 def _load_hook():
@@ -132,6 +140,25 @@ def _describe(module, callers):
     callers: the modules whose calls are open on this thread, [(module, path)], innermost first. The path is that of the
     innermost one which has the module below it.
     """
+    with _NotTraced():
+        return _describe_outside(module, callers)
+
+
+class _NotTraced:
+    """torch.jit.trace would take the sizes that are read here into its graph."""
+
+    def __enter__(self):
+        self.c = sys.modules["torch"]._C
+        self.state = self.c._get_tracing_state()
+        if self.state is not None:
+            self.c._set_tracing_state(None)
+
+    def __exit__(self, *_):
+        if self.state is not None:
+            self.c._set_tracing_state(self.state)
+
+
+def _describe_outside(module, callers):
     name = _class_name(module)
     decodes = False
     if not callers:
@@ -214,7 +241,7 @@ def _find_steps():
 
     hook = _hook.pop()
     capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
-    hook.find_steps(torch.Tensor, (torch.int64, torch.int32), capturing)
+    hook.find_steps(torch.Tensor, (torch.int64, torch.int32), torch._C._get_tracing_state, capturing)
     if hasattr(torch.cuda, "CUDAGraph") and capturing:
         hook.watch_graphs(torch.cuda.CUDAGraph)
 

@@ -1,0 +1,41 @@
+"""Runs Python programs under the PyTorch hook, with an NVTX tool that logs (nvtx_log.c), and reads what it saw."""
+import difflib
+import os
+
+# The interpreter with PyTorch that the programs are run with.
+PYTHON = os.environ.get("LAMINA_TEST_PYTHON", "python3")
+
+
+def environment(suite, log, **variables):
+    startup = os.path.join(suite.build, "lib", "lamina", "python", "startup")
+    return dict(suite.clean, PYTHONPATH=startup, NVTX_INJECTION64_PATH=os.path.join(suite.build, "lib", "libnvtx_log.so"),
+                NVTX_LOG=log, **variables)
+
+
+def run(suite, name, arguments, **variables):
+    """(finished process, [(kind, domain, thread, text)]) of PYTHON with these arguments."""
+    log = suite.folder(f"{name}.nvtx")
+    done = suite.run([PYTHON] + arguments, environment(suite, log, **variables))
+    with open(log, encoding="utf-8") as file:
+        return done, [tuple(line.rstrip("\n").split(" ", 3) + ["", ""])[:4] for line in file]
+
+
+def trees(events, domain):
+    """The ranges that each thread pushed, in order, with a `|` for each open one; fails where one is not popped."""
+    threads = {}
+    for kind, of_domain, thread, text in events:
+        if of_domain != domain or kind not in ("push", "pop", "pop-empty"):
+            continue
+        lines, depth = threads.setdefault(thread, ([], 0))
+        assert kind != "pop-empty", f"thread {thread}: a pop too many"
+        if kind == "push":
+            lines.append("|" * depth + text)
+        threads[thread] = (lines, depth + (1 if kind == "push" else -1))
+    unbalanced = {thread: depth for thread, (_, depth) in threads.items() if depth}
+    assert not unbalanced, f"open at the end: {unbalanced}"
+    return [lines for lines, _ in threads.values()]
+
+
+def difference(expected, found):
+    texts = ["\n".join("\n".join(thread) for thread in threads).splitlines() for threads in (expected, found)]
+    return "\n".join(difflib.unified_diff(*texts, "expected", "found", lineterm="", n=1))
