@@ -50,6 +50,8 @@ Position Attribution::root(uint32_t step) {
   }
   if (const StepInfo* info = definitions_.step(step)) {
     known->second = tree_.step(definitions_.text(info->phase), info->number);
+    auto sequences = parse_nvtx_message(definitions_.text(info->message), {}).sequences;
+    if (sequences) tree_.set_sequences(definitions_.text(info->phase), info->number, *sequences);
   } else if (step == kNoStep) {
     known->second = tree_.step(kNoPhase, 1);
   } else {
@@ -95,23 +97,6 @@ const Attribution::Meaning* Attribution::joined(const Meaning* outer, const Mean
   return (joined_[{outer, inner}] = std::make_unique<Meaning>(meaning_of(std::move(*module)))).get();
 }
 
-// Tells the tree how many sequences the thread's step runs: from the range that opened it, or else from one inside of
-// that (a `phase:NAME` around a framework's own step range).
-void Attribution::describe_step(Thread& thread) {
-  if (thread.step == thread.described_step || !shown(thread.step)) return;
-  const StepInfo* step = definitions_.step(thread.step);
-  if (!step) return;
-  std::optional<uint64_t> sequences;
-  for (auto frame = thread.frames.rbegin(); frame != thread.frames.rend(); ++frame) {
-    if (!frame->is_phase) continue;
-    if (frame->meaning->message.sequences) sequences = frame->meaning->message.sequences;
-    if (frame->begin <= step->begin) break;  // it was open before the step began
-  }
-  if (!sequences) return;
-  thread.described_step = thread.step;
-  tree_.set_sequences(definitions_.text(step->phase), step->number, *sequences);
-}
-
 // ---- a thread's stream
 
 void Attribution::read_thread(const Chunk& chunk) {
@@ -139,7 +124,7 @@ void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordVi
     case RecordKind::kStepChange:
       settle(thread);
       thread.step = record.header().id;
-      return describe_step(thread);
+      return;
     case RecordKind::kLaunch: return launch(thread, record);
     case RecordKind::kPush:
       if (thread.lost) return;
@@ -220,8 +205,7 @@ void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
 void Attribution::settle(Thread& thread) {
   if (thread.frames.empty() || thread.frames.back().settled) return;
   thread.frames.back().settled = true;
-  if (shown(thread.step)) thread.frames.back().home = place(thread, thread.step);
-  describe_step(thread);
+  if (shown(thread.step)) thread.frames.back().home = place(thread);
 }
 
 // Finds out whether a new call is the one that directly encloses it, told twice: by Lamina's hook and by a marker of the
@@ -271,8 +255,9 @@ Attribution::Placed& Attribution::placed_in(Frame& frame, uint32_t step) {
   return frame.in_steps.front();
 }
 
-// The innermost open layer as it stands in the step. Layers not yet seen there are entered.
-Position Attribution::place(Thread& thread, uint32_t step) {
+// The innermost open layer as it stands in the thread's step. Layers not yet seen there are entered.
+Position Attribution::place(Thread& thread) {
+  uint32_t step = thread.step;
   Position at = root(step);
   for (Frame& frame : thread.frames) {
     if (!frame.is_layer()) continue;
@@ -312,7 +297,6 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (flags & kLaunchNotCollected) return void(++account_.not_collected);
   if (thread.lost) stand_in(thread, launched->context);
   settle(thread);
-  describe_step(thread);
   auto entry = std::make_shared<Launch>();
   entry->kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
   entry->shown = shown(thread.step);
@@ -321,7 +305,7 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (entry->kind == LaunchKind::kGraph) entry->graph_sequence = full_sequence(launched->graph_sequence);
   entry->order = order_;
   if (entry->shown) {
-    entry->position = place(thread, thread.step);
+    entry->position = place(thread);
     entry->trace = trace_of(thread);
   }
   for (Frame& frame : thread.frames) {

@@ -98,7 +98,6 @@ class Attribution {
     std::vector<Frame> frames;
     uint32_t calls = 0;
     uint32_t step = format::kStartupStep;
-    uint32_t described_step = format::kStartupStep;  // the last of which the number of sequences was found
     uint32_t next_sequence = 0;
     // A piece is missing: until the next ThreadState the open calls are not known, only the context of each launch.
     bool lost = false;
@@ -138,7 +137,6 @@ class Attribution {
   void stand_in(Thread& thread, uint32_t context);
   void settle(Thread& thread);
   void join_twin(Thread& thread, Frame& inner);
-  void describe_step(Thread& thread);
   void launch(Thread& thread, const RecordView& record);
   void graph_record(uint32_t id, Thread& thread, const RecordView& record);
   void apply_graph_event(uint32_t thread, const RecordView& record, CapturedCallPtr call, uint64_t order);
@@ -146,7 +144,7 @@ class Attribution {
 
   Position root(uint32_t step);
   Position no_module(uint32_t step);
-  Position place(Thread& thread, uint32_t step);
+  Position place(Thread& thread);
   static Placed& placed_in(Frame& frame, uint32_t step);
   CapturedCallPtr capture(Thread& thread);
   uint32_t trace_of(const Thread& thread);

@@ -77,7 +77,7 @@ bool ProcessDefinitions::add_property(const RecordView& record) {
 bool ProcessDefinitions::add_step(const RecordView& record) {
   auto step = record.as<StepRecord>();
   if (!step) return false;
-  steps_[record.header().id] = {step->phase, ++step_counts_[step->phase], !(record.header().flags & kStepNotCollected), step->time, 0};
+  steps_[record.header().id] = {step->phase, step->message, ++step_counts_[step->phase], !(record.header().flags & kStepNotCollected), step->time, 0};
   return true;
 }
 

@@ -26,7 +26,8 @@ struct ContextInfo {
 };
 
 struct StepInfo {
-  uint32_t phase = 0;   // string id
+  uint32_t phase = 0;    // string id
+  uint32_t message = 0;  // string id of the range or mark that opened it
   uint32_t number = 0;  // of the phase's steps in this process, from 1
   bool collected = true;
   uint64_t begin = 0;  // host clock, ns

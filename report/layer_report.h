@@ -26,7 +26,7 @@ struct ModelNode {
   double pct_cuda_time = 0;
   std::string trace;  // kernels: enclosing ops, innermost first, " <- " between; in no op the module with its inputs
   std::vector<ModelNode> children;
-  std::string path;  // modules: the names of the instance, from the root down; empty where it is not known
+  std::string path = {};  // modules: the names of the instance, from the root down; empty where it is not known
 };
 
 // One opening of a phase: `decode_7` is step 7 of phase `decode`.

@@ -43,6 +43,7 @@ void context_fields(const ContextRecord& r, const RecordView& view, const Proces
 void step_fields(const StepRecord& r, const RecordView& view, const ProcessDefinitions& definitions, ordered_json& json) {
   json["id"] = view.header().id;
   json["phase"] = definitions.text(r.phase);
+  if (r.message != 0) json["message"] = definitions.text(r.message);
   json["collected"] = !(view.header().flags & kStepNotCollected);
   json["time"] = r.time;
 }

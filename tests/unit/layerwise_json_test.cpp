@@ -33,7 +33,7 @@ ordered_json text_of(const std::vector<SummaryNode>& nodes) {
 ordered_json text_of(const std::vector<ModelNode>& nodes) {
   ordered_json list = ordered_json::array();
   for (const auto& n : nodes) {
-    list.push_back({n.name, n.cpu_time_us, n.cuda_time_us, n.pct_cuda_time, n.trace, text_of(n.children)});
+    list.push_back({n.name, n.cpu_time_us, n.cuda_time_us, n.pct_cuda_time, n.trace, text_of(n.children), n.path});
   }
   return list;
 }
@@ -59,7 +59,7 @@ StepReport step(uint32_t number, double us) {
   result.number = number;
   result.metadata["num_running_seqs"] = number;
   result.summary = {{"Model", us, 100, 1, {{"kernel", us, 100, 2, {}}}}};
-  result.model = {{"Model", 7.5, us, 100, "", {{"kernel", 0, us, 100, "mm(a) <- linear(b)", {}}}}};
+  result.model = {{"Model", 7.5, us, 100, "", {{"kernel", 0, us, 100, "mm(a) <- linear(b)", {}}}, "Model#2"}};
   return result;
 }
 
@@ -231,6 +231,8 @@ TEST(ReadLayerwiseJson, SaysWhereAFieldIsWrong) {
   EXPECT_EQ(error_of(damaged(node + "/children", 1)), where + ".children is not an array");
   EXPECT_EQ(error_of(damaged(node, "node")), where + " is not an object");
   EXPECT_THAT(error_of(damaged("/prefill/model_stats/0/entry/trace", nullptr)), EndsWith("trace is not a string"));
+  EXPECT_THAT(error_of(damaged("/prefill/model_stats/0/lamina", 1)), EndsWith("[0].lamina is not an object"));
+  EXPECT_THAT(error_of(damaged("/prefill/model_stats/0/lamina/path", 1)), EndsWith("lamina.path is not a string"));
   EXPECT_THAT(error_of(damaged("/prefill/model_stats", std::nullopt)), EndsWith("prefill.model_stats is missing"));
   EXPECT_THAT(error_of(damaged("/prefill/metadata", 1)), EndsWith("prefill.metadata is not an object"));
 }
@@ -294,6 +296,9 @@ TEST(WriteLayerwiseJson, HasTheSchemaAndNothingElse) {
   const ordered_json& model = json["prefill"]["model_stats"][0];
   EXPECT_EQ(model["entry"].dump(),
             R"({"name":"Model","cpu_time_us":7.5,"cuda_time_us":10.0,"pct_cuda_time":100.0,"trace":""})");
+  EXPECT_EQ(model["lamina"].dump(), R"({"path":"Model#2"})");
+  EXPECT_THAT(keys(model), ElementsAre("entry", "children", "lamina"));
+  EXPECT_THAT(keys(model["children"][0]), ElementsAre("entry", "children"));
 }
 
 TEST(WriteLayerwiseJson, OtherPhasesStandInTheContext) {

@@ -1,82 +1,14 @@
-// What texts mean: NVTX messages, kernel and copy names, list instances, phases.
+// What texts mean: kernel and copy names, list instances, paths, phases. NVTX messages: nvtx_message_test.cpp.
 #include <gtest/gtest.h>
 
 #include "inject/phases.h"
 #include "report/activity_names.h"
-#include "report/nvtx_message.h"
+#include "report/module_path.h"
 #include "report/step_name.h"
 #include "report/summarize.h"
 
 namespace lamina {
 namespace {
-
-using Kind = NvtxMessage::Kind;
-
-void expect_message(std::string_view text, Kind kind, std::string_view name, std::string_view domain = {}) {
-  NvtxMessage message = parse_nvtx_message(text, domain);
-  EXPECT_EQ(message.kind, kind) << text;
-  EXPECT_EQ(message.name, name) << text;
-}
-
-TEST(NvtxMessages, ModuleMarkerIsItsLeafAndParameters) {
-  expect_message(
-      "{'Module': 'LlamaForCausalLM.model.layers.0.self_attn.qkv_proj', 'TrainableParams': {'weight': [6144, 4096]}, "
-      "'Inputs': [[2048, 4096]]}",
-      Kind::kLayer, "qkv_proj(weight=[6144, 4096])");
-  expect_message("{'Module': 'model.layers.0.mlp', 'Inputs': [[2048, 4096]]}", Kind::kLayer, "mlp");
-  expect_message("{'Module': 'model.layers.17', 'Inputs': []}", Kind::kLayer, "layers.17");
-  expect_message("{'Module': 'model'}", Kind::kLayer, "model");
-}
-
-TEST(NvtxMessages, ModuleMarkerMayHaveSeveralParameters) {
-  expect_message("{'Module': 'm.norm', 'TrainableParams': {'weight': [4096], 'bias': [4096]}}", Kind::kLayer,
-                 "norm(weight=[4096], bias=[4096])");
-  expect_message("{'Module': 'm.norm', 'TrainableParams': {}}", Kind::kLayer, "norm");
-}
-
-TEST(NvtxMessages, MarkerBehindACallIsIgnored) {
-  expect_message("{'Module': 'model.layers.0.mlp', 'Outputs': [[2048, 6144]]}", Kind::kIgnored, "");
-}
-
-TEST(NvtxMessages, CompiledRegionIsALayer) {
-  expect_message("{'Module': 'Torch Compiled Module (input):LlamaModel', 'Inputs': [[1]]}", Kind::kLayer,
-                 "Torch Compiled Module (input):LlamaModel");
-}
-
-TEST(NvtxMessages, BrokenModuleMarkerHasAName) {
-  for (const char* text : {"{'Module':", "{'Module': '", "{'Module': ''}", "{'Module': [", "{'Module':    "}) {
-    expect_message(text, Kind::kLayer, "(unnamed)");
-  }
-  expect_message("{'Module': 'm', 'TrainableParams': {'weight': [", Kind::kLayer, "m");
-}
-
-TEST(NvtxMessages, EmitNvtxIsAnOpWithoutVolatileParts) {
-  expect_message("aten::mm, op_id = 2089, sizes = [[4, 4096], [4096, 32000]], input_op_ids = [(2087,0), (2083,0)]",
-                 Kind::kOp, "mm([4, 4096], [4096, 32000])");
-  expect_message("aten::addmm, seq = 12, sizes = [[1]]", Kind::kOp, "addmm([1])");
-  expect_message("aten::relu, op_id = 3", Kind::kOp, "relu");
-  expect_message("vllm::attention, op_id = 3, sizes = []", Kind::kOp, "vllm::attention");
-}
-
-TEST(NvtxMessages, OpCallOfTheHookIsAnOp) {
-  expect_message("aten::mm(bfloat16[4, 4096], bfloat16[4096, 6144])", Kind::kOp,
-                 "mm(bfloat16[4, 4096], bfloat16[4096, 6144])");
-  expect_message("vllm::unified_attention(q)", Kind::kOp, "vllm::unified_attention(q)");
-}
-
-TEST(NvtxMessages, OtherTextIsALayer) {
-  expect_message("denoising_step_3_t999", Kind::kLayer, "denoising_step_3_t999");
-  expect_message("a, b", Kind::kLayer, "a, b");
-  expect_message("forward(x)", Kind::kLayer, "forward(x)");
-  expect_message("run (aten::mm)", Kind::kLayer, "run (aten::mm)");
-  expect_message("", Kind::kLayer, "(unnamed)");
-}
-
-TEST(NvtxMessages, NoiseOfLibrariesIsIgnored) {
-  expect_message("ncclAllReduce", Kind::kIgnored, "", "NCCL");
-  expect_message("[DG] gemm", Kind::kIgnored, "");
-  expect_message("ncclAllReduce", Kind::kLayer, "ncclAllReduce", "mine");
-}
 
 // ---- names
 
@@ -112,6 +44,43 @@ TEST(MergedNames, OthersStay) {
     std::string expected = name == std::string(".3") ? ".3" : name;
     EXPECT_EQ(merged_name(name), expected);
   }
+}
+
+// ---- instance paths
+
+TEST(ModulePaths, LeafIsTheLastNameWithItsList) {
+  EXPECT_EQ(path_leaf("LlamaForCausalLM.model.layers.0.self_attn.qkv_proj"), "qkv_proj");
+  EXPECT_EQ(path_leaf("model.layers.17"), "layers.17");
+  EXPECT_EQ(path_leaf("layers.17"), "layers.17");
+  for (const char* path : {"model", "17", ""}) EXPECT_EQ(path_leaf(path), path);
+  EXPECT_EQ(path_leaf("model."), "");
+}
+
+TEST(ModulePaths, OfOneInstanceAgreeBelowTheRoot) {
+  constexpr const char* kHook = "LlamaForCausalLM.model.layers.0.mlp";
+  EXPECT_TRUE(same_instance(kHook, kHook));
+  EXPECT_TRUE(same_instance("LlamaForCausalLM#2.model.layers.0.mlp", kHook));
+  EXPECT_TRUE(same_instance(kHook, "model.model.layers.0.mlp"));  // SGLang
+  EXPECT_TRUE(same_instance(kHook, "model.layers.0.mlp"));
+  EXPECT_TRUE(same_instance(kHook, "layers.0.mlp"));
+  EXPECT_TRUE(same_instance("Pipeline.llm.model.layers.0.mlp", kHook));
+  EXPECT_TRUE(same_instance("LlamaModel.layers.0.mlp", kHook));
+  EXPECT_TRUE(same_instance("LlamaForCausalLM", "model"));
+  EXPECT_TRUE(same_instance("A.model.layers.5", "layers.5"));
+}
+
+TEST(ModulePaths, OfOtherInstancesDoNot) {
+  constexpr const char* kHook = "LlamaForCausalLM.model.layers.0.mlp";
+  for (const char* other : {"LlamaForCausalLM.model.layers.1.mlp", "LlamaForCausalLM.model.layers.0",
+                            "LlamaForCausalLM.model.layers.0.mlp.mlp", "LlamaForCausalLM.mlp", "model", "x.ayers.0.mlp",
+                            "LlamaForCausalLM", "", "."}) {
+    EXPECT_FALSE(same_instance(kHook, other)) << other;
+    EXPECT_FALSE(same_instance(other, kHook)) << other;
+  }
+  EXPECT_FALSE(same_instance("A.model.experts.5", "layers.5"));
+  EXPECT_FALSE(same_instance("A.model.layers.5", "B.5"));
+  EXPECT_FALSE(same_instance("A.proj", "A.proj.proj"));
+  EXPECT_FALSE(same_instance("", ""));
 }
 
 TEST(StepNames, AreAPhaseAndANumber) {

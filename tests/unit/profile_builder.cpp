@@ -55,9 +55,14 @@ ThreadBuilder& ThreadBuilder::pop_at(size_t index) {
 }
 
 ThreadBuilder& ThreadBuilder::phase(std::string_view name, bool collected) {
+  return step_range("phase:" + std::string(name), name, collected);
+}
+
+ThreadBuilder& ThreadBuilder::step_range(std::string_view text, std::string_view phase, bool collected) {
   uint32_t parent = open_.empty() ? kRootContext : open_.back().context;
-  push_context(profile_.context(parent, profile_.string("phase:" + std::string(name)), ContextKind::kPhase));
-  return set_step(profile_.add_step(name, collected));
+  uint32_t message = profile_.string(text);
+  push_context(profile_.context(parent, message, ContextKind::kPhase));
+  return set_step(profile_.add_step(phase, collected, message));
 }
 
 ThreadBuilder& ThreadBuilder::end_phase() {
@@ -197,8 +202,8 @@ uint32_t ProfileBuilder::context(uint32_t parent, uint32_t name, ContextKind kin
   return contexts_++;
 }
 
-uint32_t ProfileBuilder::add_step(std::string_view phase, bool collected) {
-  define(RecordKind::kStep, collected ? 0 : kStepNotCollected, steps_, StepRecord{{}, string(phase), 0, tick()});
+uint32_t ProfileBuilder::add_step(std::string_view phase, bool collected, uint32_t message) {
+  define(RecordKind::kStep, collected ? 0 : kStepNotCollected, steps_, StepRecord{{}, string(phase), message, tick()});
   return steps_++;
 }
 

@@ -47,6 +47,7 @@ class ThreadBuilder {
   ThreadBuilder& pop_at(size_t index);  // the stack's place, 0: outermost
   // A phase range: opens a step and enters it. Ends with end_phase(), in the step that was before.
   ThreadBuilder& phase(std::string_view name, bool collected = true);
+  ThreadBuilder& step_range(std::string_view text, std::string_view phase, bool collected = true);  // of any text
   ThreadBuilder& end_phase();
   ThreadBuilder& set_step(uint32_t step);
   ThreadBuilder& mark(std::string_view text);
@@ -111,7 +112,7 @@ class ProfileBuilder {
 
   uint32_t string(std::string_view text, std::string_view domain = {});
   uint32_t context(uint32_t parent, uint32_t name, format::ContextKind kind = format::ContextKind::kRange);
-  uint32_t add_step(std::string_view phase, bool collected = true);
+  uint32_t add_step(std::string_view phase, bool collected = true, uint32_t message = 0);
   void end_step(uint32_t step);
   void property(std::string_view key, std::string_view value);
 

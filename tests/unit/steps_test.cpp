@@ -109,6 +109,56 @@ TEST(PhaseSteps, PhaseOfSeveralProcessesIsOne) {
   EXPECT_EQ(summary_text(result, "decode"), "mlp 3 x2\n  k 3 x2\n");
 }
 
+// ---- how many sequences a step runs
+
+std::string sequences(const ReadBack& result, size_t phase, size_t step) {
+  return result.report.phases.at(phase).steps.at(step).metadata.dump();
+}
+
+TEST(StepMetadata, SequencesAreThoseOfTheRangeThatOpenedTheStep) {
+  ProfileBuilder p;
+  const std::pair<const char*, const char*> kSteps[] = {
+      {"execute_context_4(2048)_generation_0(0)", "prefill"},
+      {"execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk900sqsq32sqsk900)", "decode"},
+      {"[Executor] _forward_step 47: 0 ctx reqs, 0 ctx tokens, 31 gen reqs", "decode"},
+      {"phase:decode", "decode"},
+  };
+  uint32_t launches = 0;
+  for (auto [text, phase] : kSteps) {
+    p.thread().step_range(text, phase).push("a").launch(++launches).pop().end_phase();
+    p.kernel(launches, "k", 1);
+  }
+  ReadBack result = read_back(p);
+  EXPECT_EQ(sequences(result, 0, 0), R"({"num_running_seqs":4})");
+  EXPECT_EQ(sequences(result, 1, 0), R"({"num_running_seqs":32})");
+  EXPECT_EQ(sequences(result, 1, 1), R"({"num_running_seqs":31})");
+  EXPECT_EQ(sequences(result, 1, 2), R"({"num_running_seqs":null})");
+}
+
+TEST(StepMetadata, SequencesOfAPatternsStepAreKnownToo) {
+  ProfileBuilder p;
+  p.thread().step_range("execute_context_1(7)_generation_2(2)", "mine").launch(1).end_phase();
+  p.kernel(1, "k", 1);
+  EXPECT_EQ(sequences(read_back(p), 0, 0), R"({"num_running_seqs":3})");
+}
+
+TEST(StepMetadata, SequencesOfProcessesThatDisagreeAreNotKnown) {
+  for (const char* second : {"execute_context_0(0)_generation_8(8)", "execute_context_0(0)_generation_9(9)"}) {
+    LayerTree tree({});
+    for (const char* text : {"execute_context_0(0)_generation_8(8)", second}) {
+      ProfileBuilder p;
+      p.thread().step_range(text, "decode").launch(1).end_phase();
+      p.kernel(1, "k", 1);
+      TemporaryFile file(p.bytes());
+      read_profile(file.path(), tree);
+    }
+    ReadBack result;
+    tree.finish(result.report);
+    bool agree = std::string(second).ends_with("8(8)");
+    EXPECT_EQ(sequences(result, 0, 0), agree ? R"({"num_running_seqs":8})" : R"({"num_running_seqs":null})");
+  }
+}
+
 // ---- missing pieces
 
 TEST(LostPieces, ThreadStateTellsTheOpenCallsAgain) {
