@@ -187,6 +187,74 @@ def test_same_kernels_as_torch_profiler(suite):
     print(f"    {len(ours)} names, {sum(ours.values())} executions")
 
 
+# ---- the PyTorch hook
+
+
+def layers_program(suite, name, *arguments, **variables):
+    """A profile of the Mistral-shaped model, hooked as `lamina run` does it."""
+    out = suite.folder(name)
+    program = torch_program(suite, "torch_layers.py", *arguments)
+    done = suite.run([suite.lamina, "run", "-q", "-o", out, "--", *program], dict(suite.clean, **variables))
+    check("hooked" not in done.stderr and "ops are not seen" not in done.stderr, done.stderr)
+    return out
+
+
+def kernels_by_class(suite, profile):
+    """{phase: {path of module classes: {kernel: count}}} of the dump, as torch_layers.py --profiler prints it."""
+    found = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
+    for entry in suite.activities(profile):
+        path = [layer.split("(")[0] for layer in entry["path"] if not layer.startswith("(")]
+        found[entry["phase"]]["/".join(path)][entry["name"]] += 1
+    return found
+
+
+def differences(ours, theirs):
+    """Lines for what one of two {path: {kernel: count}} has more of."""
+    return [f"{path}: ours {dict(ours[path] - theirs[path])}, theirs {dict(theirs[path] - ours[path])}"
+            for path in sorted(set(ours) | set(theirs)) if ours[path] != theirs[path]]
+
+
+def test_layers_as_torch_profiler(suite):
+    """Per module the same kernels as often as in the module tree of torch.profiler, which runs in a process of its own."""
+    program = torch_program(suite, "torch_layers.py", "--profiler", "--steps", "2")
+    peer = json.loads(suite.run(program).stdout.splitlines()[-1])
+    ours = kernels_by_class(suite, layers_program(suite, "layers-eager", "--steps", "2"))
+    for phase in ("prefill", "decode"):
+        theirs = collections.defaultdict(collections.Counter, {path: collections.Counter(k) for path, k in peer[phase].items()})
+        wrong = differences(ours[phase], theirs)
+        check(not wrong, f"{phase}:\n" + "\n".join(wrong[:20]))
+        print(f"    {phase}: {len(theirs)} module paths, {sum(map(sum, (k.values() for k in theirs.values())))} kernels")
+
+
+def test_layers_in_graph(suite):
+    """Replayed from a CUDA graph each layer has the kernels that it has eagerly."""
+    eager = kernels_by_class(suite, layers_program(suite, "layers-eager-2"))
+    graph = kernels_by_class(suite, layers_program(suite, "layers-graph", "--graph"))
+    for phase in ("prefill", "decode"):
+        wrong = differences(eager[phase], graph[phase])
+        check(not wrong, f"{phase} (ours: eager, theirs: graph):\n" + "\n".join(wrong[:20]))
+    print(f"    {sum(sum(k.values()) for k in graph['decode'].values())} kernels of decode steps")
+
+
+def test_layers_have_shapes(suite):
+    """Every GEMM's trace has the shapes of its operands, in a graph too."""
+    for mode in ((), ("--graph",)):
+        profile = layers_program(suite, "-".join(("shapes",) + mode), "--layers", "4", *mode)
+        gemms = [entry for entry in suite.activities(profile) if re.search("nvjet|gemm|cutlass", entry["name"])]
+        bare = [entry["name"] for entry in gemms if not re.search(r"\[\d+, \d+", entry["trace"])]
+        check(gemms and not bare, f"{len(bare)} of {len(gemms)} without shapes: {bare[:5]}")
+        print(f"    {' '.join(mode) or 'eager'}: {len(gemms)} GEMMs, such as {gemms[0]['trace']}")
+
+
+def test_steps_found(suite):
+    """Without any range of the program's: prefill and decode by the root's input, replays by what was captured."""
+    for mode in ((), ("--graph",)):
+        report = suite.report(layers_program(suite, "-".join(("found",) + mode), "--layers", "2", "--unnamed", *mode))
+        steps = [key for key in report if key.startswith(("prefill", "decode"))]
+        running = {report[key]["metadata"]["num_running_seqs"] for key in steps}
+        check("prefill" in steps and len(steps) >= 5 and running == {4}, f"{mode}: {steps} {running}")
+
+
 def test_cupti_taken(suite):
     """torch.profiler in a recorded process: it gets nothing, and both go on."""
     _, done = suite.record("taken", torch_program(suite, "torch_program.py", "--profiler"))
