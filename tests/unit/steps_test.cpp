@@ -64,6 +64,15 @@ TEST(PhaseSteps, CallThatGoesOnOverSeveralStepsStandsInEach) {
   EXPECT_EQ(model_text(result, "(none)"), "model 4\n  k 4\n");
 }
 
+TEST(PhaseSteps, CallStandsWhereItWasOpenedEvenWithoutALaunchThere) {
+  ProfileBuilder p;
+  p.thread().push("model").set_step(p.add_step("decode")).launch(1).pop();
+  p.kernel(1, "k", 1);
+  ReadBack result = read_back(p);
+  EXPECT_EQ(model_text(result, "startup"), "model 0\n");
+  EXPECT_EQ(model_text(result, "decode"), "model 1\n  k 1\n");
+}
+
 TEST(PhaseSteps, ReturningToAStepGoesOnInTheSameCall) {
   ProfileBuilder p;
   p.thread().phase("decode");
