@@ -16,6 +16,8 @@ def run(suite, name, arguments, **variables):
     """(finished process, [(kind, domain, thread, text)]) of PYTHON with these arguments."""
     log = suite.folder(f"{name}.nvtx")
     done = suite.run([PYTHON] + arguments, environment(suite, log, **variables))
+    if not os.path.exists(log):
+        return done, []
     with open(log, encoding="utf-8") as file:
         return done, [tuple(line.rstrip("\n").split(" ", 3) + ["", ""])[:4] for line in file]
 
