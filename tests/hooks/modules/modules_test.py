@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Module calls as an NVTX tool sees them: modules_test.py --build BUILD [--python PYTHON] [TEST...]
+"""Module calls and steps as an NVTX tool sees them: modules_test.py --build BUILD [TEST...]
 
-Each case of module_cases.py runs under the hook in an interpreter of its own, with PyTorch; PYTHON is the one to take.
+Each case of module_cases.py and step_cases.py runs under the hook in an interpreter of its own, LAMINA_TEST_PYTHON's.
 """
 import json
 import os
@@ -14,20 +14,31 @@ import traced  # noqa: E402
 from traced import check  # noqa: E402
 
 
-def run_case(suite, name):
-    done, events = hooked.run(suite, name, [os.path.join(HERE, "module_cases.py"), name], LAMINA_TORCH="modules")
-    expected = json.loads(done.stdout)
-    found = hooked.trees(events, "lamina")
+def ranges_of(suite, file, name):
+    done, events = hooked.run(suite, name, [os.path.join(HERE, file), name], LAMINA_TORCH="modules")
+    return json.loads(done.stdout), hooked.trees(events, "lamina")
+
+
+def run_module_case(suite, name):
+    expected, found = ranges_of(suite, "module_cases.py", name)
     check(sorted(found) == sorted(expected), hooked.difference(expected, found))
 
 
-def case_names():
-    with open(os.path.join(HERE, "module_cases.py"), encoding="utf-8") as file:
-        return [line[9:].split("(")[0] for line in file if line.startswith("def case_")]
+def run_step_case(suite, name):
+    expected, found = ranges_of(suite, "step_cases.py", name)
+    steps = [line for thread in found for line in thread if line.lstrip("|").startswith("execute_")]
+    check(steps == expected, hooked.difference([expected], [steps]))
 
 
-for case in case_names():
-    globals()[f"test_{case}"] = lambda suite, case=case: run_case(suite, case)
+def case_names(file):
+    with open(os.path.join(HERE, file), encoding="utf-8") as text:
+        return [line[9:].split("(")[0] for line in text if line.startswith("def case_")]
+
+
+for case in case_names("module_cases.py"):
+    globals()[f"test_{case}"] = lambda suite, case=case: run_module_case(suite, case)
+for case in case_names("step_cases.py"):
+    globals()[f"test_steps_{case}"] = lambda suite, case=case: run_step_case(suite, case)
 
 
 if __name__ == "__main__":
