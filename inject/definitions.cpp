@@ -98,7 +98,8 @@ uint32_t Definitions::context(uint32_t parent, const StringEntry& name) {
 
 void Definitions::add_step(uint32_t step, const StepOpening& opening, uint64_t time) {
   std::lock_guard lock(mutex_);
-  append(RecordKind::kStep, step, StepRecord{{}, opening.phase, opening.message, time}, opening.collected ? 0 : kStepNotCollected);
+  int flags = (opening.collected ? 0 : kStepNotCollected) | (opening.found ? kStepFound : 0);
+  append(RecordKind::kStep, step, StepRecord{{}, opening.phase, opening.message, time}, static_cast<uint8_t>(flags));
 }
 
 void Definitions::end_step(uint32_t step, uint64_t time) {

@@ -138,7 +138,10 @@ inline constexpr uint32_t kStartupStep = 0;
 inline constexpr uint32_t kNoStep = 1;
 inline constexpr uint32_t kFirstStep = 2;
 
-enum StepFlags : uint8_t { kStepNotCollected = 1 };  // kernel activity was off by --collect or --every
+enum StepFlags : uint8_t {
+  kStepNotCollected = 1,  // kernel activity was off by --collect or --every
+  kStepFound = 2,         // the PyTorch hook found it by itself: where the program names steps, only those count
+};
 
 // `id`: of the step, in order of opening.
 struct StepRecord {

@@ -88,12 +88,10 @@ def run(loop, options):
 
 
 def kernels_by_module(profile):
-    """From its event tree, in which module calls are Python calls that know their module."""
+    """From its event tree, in which module calls are Python calls that know their module, and kernels are leaves."""
     results = profile.profiler.kineto_results
-    kernels = collections.defaultdict(list)
-    for event in results.events():
-        if event.device_type() == torch.autograd.DeviceType.CUDA and not event.name().startswith("phase:"):
-            kernels[event.correlation_id()].append(event.name())
+    kernels = collections.Counter((event.correlation_id(), event.name()) for event in results.events()
+                                  if event.device_type() == torch.autograd.DeviceType.CUDA)
     found = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
 
     def visit(event, name, path):
@@ -102,8 +100,10 @@ def kernels_by_module(profile):
         module = getattr(event.extra_fields, "module", None)
         if module is not None:
             path = path + (module.cls_name,)
-        if name and event.correlation_id in kernels and not event.children:
-            found[name]["/".join(path)].update(kernels.pop(event.correlation_id))
+        key = (event.correlation_id, event.name)
+        if name and kernels[key] > 0 and not event.name.startswith("phase:"):
+            kernels[key] -= 1
+            found[name]["/".join(path)][event.name] += 1
         for child in event.children:
             visit(child, name, path)
 

@@ -80,6 +80,7 @@ TEST(ModulePaths, OfOtherInstancesDoNot) {
   EXPECT_FALSE(same_instance("A.model.experts.5", "layers.5"));
   EXPECT_FALSE(same_instance("A.model.layers.5", "B.5"));
   EXPECT_FALSE(same_instance("A.proj", "A.proj.proj"));
+  EXPECT_FALSE(same_instance("A#2.proj", "A.proj.proj"));
   EXPECT_FALSE(same_instance("", ""));
 }
 
