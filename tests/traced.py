@@ -27,7 +27,7 @@ class Suite:
 
     def __init__(self, build, scratch):
         self.build, self.scratch = os.path.abspath(build), scratch
-        self.lamina = os.path.join(self.build, "bin", "lamina")
+        self.lamina = os.environ.get("LAMINA_TEST_COMMAND") or os.path.join(self.build, "bin", "lamina")
         self.library = os.path.join(self.build, "lib", "liblamina_inject.so")
         self.clean = {k: v for k, v in os.environ.items() if k not in DOORS and not k.startswith("LAMINA_")}
 

@@ -93,7 +93,9 @@ bool ModuleHook::install(PyObject* module_class, PyObject* parameter_class, PyOb
 }
 
 void ModuleHook::see_class(PyTypeObject* type) {
-  if (!seen_classes_.insert(type).second) return;
+  Ref& seen = seen_classes_[type];
+  if (seen && PyWeakref_GetObject(seen.get()) == reinterpret_cast<PyObject*>(type)) return;
+  seen = Ref(PyWeakref_NewRef(reinterpret_cast<PyObject*>(type), nullptr));
   Ref call(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__call__"));
   bool has_own = call && call.get() != module_call_ && Py_TYPE(call.get()) == Py_TYPE(module_call_);
   if (has_own) hook_function(call.get(), on_own_call);

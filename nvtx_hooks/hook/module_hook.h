@@ -3,7 +3,6 @@
 
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "nvtx_hooks/hook/function_hook.h"
 #include "nvtx_hooks/hook/name_table.h"
@@ -61,7 +60,7 @@ class ModuleHook {
   PyTypeObject* module_class_ = nullptr;
   PyTypeObject* parameter_class_ = nullptr;
   PyObject* module_call_ = nullptr;                // Module.__call__
-  std::unordered_set<PyTypeObject*> seen_classes_;
+  std::unordered_map<PyTypeObject*, Ref> seen_classes_;  // weak references: another class may come to lie there
   PyObject* describe_ = nullptr;
   std::unordered_map<std::string, ModuleName*> by_text_;
 };

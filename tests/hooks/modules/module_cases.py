@@ -1,24 +1,19 @@
-"""Programs whose module calls must come out as the ranges they say: module_cases.py NAME prints one JSON list a thread that
-calls modules, in the order of its first call: the ranges expected, indented by a `|` for each open one.
-
-Every case also checks what it does itself: results, exceptions, state, pickles.
+"""Programs whose module calls must come out as the ranges they say: each case returns, for each thread that calls modules,
+the ranges expected, with a `|` for each open one. It also checks what it does itself: results, exceptions, state, pickles.
 """
 import copy
 import gc
 import inspect
-import json
 import multiprocessing
-import os
 import pickle
-import sys
 import threading
 import warnings
 
+import cases
 import torch
 from torch import nn
 
 warnings.filterwarnings("ignore")
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 LINEAR = "Linear(weight=float32[4, 4], bias=float32[4])"
 
 
@@ -416,13 +411,5 @@ def case_data_parallel():
     return [["Net @ Net", "|Identity @ Net.head"]] * 2
 
 
-def main():
-    function = globals()[f"case_{sys.argv[1]}"]
-    print(json.dumps(function()))
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "--list":
-        print(" ".join(name[5:] for name in globals() if name.startswith("case_")))
-    else:
-        main()
+    cases.run(globals())

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Module calls and steps as an NVTX tool sees them: modules_test.py --build BUILD [TEST...]
 
-Each case of module_cases.py and step_cases.py runs under the hook in an interpreter of its own, LAMINA_TEST_PYTHON's.
+The cases of module_cases.py and step_cases.py run under the hook in LAMINA_TEST_PYTHON's interpreter.
 """
 import json
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -14,31 +15,39 @@ import traced  # noqa: E402
 from traced import check  # noqa: E402
 
 
-def ranges_of(suite, file, name):
-    done, events = hooked.run(suite, name, [os.path.join(HERE, file), name], LAMINA_TORCH="modules")
-    return json.loads(done.stdout), hooked.trees(events, "lamina")
+def run_cases(suite, file):
+    """{case: (what it returned, the ranges found of each thread)}"""
+    done, events = hooked.run(suite, file, [os.path.join(HERE, file)], LAMINA_TORCH="modules")
+    parts, name = {}, None
+    for event in events:
+        begins = re.fullmatch(r"Case_(\w+) @ Case_\w+", event[3]) if event[0] == "push" else None
+        name = begins.group(1) if begins else name
+        parts.setdefault(name, []).append(event)
+    ranges = {case: hooked.trees(part, "lamina") for case, part in parts.items() if case}
+    for threads in ranges.values():
+        threads[0].pop(0)  # the case's own name
+    return {case: (returned, [thread for thread in ranges[case] if thread]) for case, returned in json.loads(done.stdout).items()}
 
 
-def run_module_case(suite, name):
-    expected, found = ranges_of(suite, "module_cases.py", name)
-    check(sorted(found) == sorted(expected), hooked.difference(expected, found))
+def compare(results):
+    wrong = [f"{case}:\n{expected if isinstance(expected, str) else hooked.difference(expected, found)}"
+             for case, (expected, found) in results.items() if expected != found]
+    check(not wrong, "\n".join(wrong))
+    print(f"    {len(results)} cases")
 
 
-def run_step_case(suite, name):
-    expected, found = ranges_of(suite, "step_cases.py", name)
-    steps = [line for thread in found for line in thread if line.lstrip("|").startswith("execute_")]
-    check(steps == expected, hooked.difference([expected], [steps]))
+def test_modules(suite):
+    results = run_cases(suite, "module_cases.py")
+    compare({case: (expected if isinstance(expected, str) else sorted(expected), sorted(found))
+             for case, (expected, found) in results.items()})
 
 
-def case_names(file):
-    with open(os.path.join(HERE, file), encoding="utf-8") as text:
-        return [line[9:].split("(")[0] for line in text if line.startswith("def case_")]
-
-
-for case in case_names("module_cases.py"):
-    globals()[f"test_{case}"] = lambda suite, case=case: run_module_case(suite, case)
-for case in case_names("step_cases.py"):
-    globals()[f"test_steps_{case}"] = lambda suite, case=case: run_step_case(suite, case)
+def test_steps(suite):
+    results = run_cases(suite, "step_cases.py")
+    steps = {case: [line for thread in found for line in thread if line.lstrip("|").startswith("execute_")]
+             for case, (_, found) in results.items()}
+    compare({case: (expected if isinstance(expected, str) else [expected], [steps[case]])
+             for case, (expected, _) in results.items()})
 
 
 if __name__ == "__main__":
