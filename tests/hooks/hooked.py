@@ -8,7 +8,7 @@ PYTHON = os.environ.get("LAMINA_TEST_PYTHON", "python3")
 
 def environment(suite, log, **variables):
     startup = os.path.join(suite.build, "lib", "lamina", "python", "startup")
-    return dict(suite.clean, PYTHONPATH=startup, NVTX_INJECTION64_PATH=os.path.join(suite.build, "lib", "libnvtx_log.so"),
+    return dict(suite.clean, PYTHONPATH=startup, NVTX_INJECTION64_PATH=os.path.join(suite.build, "lib", "nvtx_log.so"),
                 NVTX_LOG=log, **variables)
 
 
