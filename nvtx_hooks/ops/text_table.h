@@ -1,0 +1,64 @@
+// The texts of all ops, shared by the threads. Their number is bounded, though a model whose inputs grow (a KV cache) has
+// no end of shapes: of each signature (an op with the kinds of its inputs) so many texts are exact, and then one has `*`
+// for what was seen to differ.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "nvtx.h"
+#include "op_key.h"
+#include "op_text.h"
+
+namespace lamina {
+
+class TextTable {
+ public:
+  static constexpr size_t kMaxExactTexts = 64;        // of one signature
+  static constexpr size_t kMaxAllExactTexts = 65536;  // of all
+  static constexpr size_t kMaxSignatures = 8192;      // then ops are told apart by their names only
+  static constexpr size_t kMaxNames = 4096;           // ... by so many of them
+
+  // Never destroyed: threads may outlive the end of main.
+  static TextTable& instance();
+
+  const Text* find(const OpKey& key);
+
+ private:
+  TextTable();
+
+  struct Exact {
+    StoredKey key;
+    std::unique_ptr<const Text> text;
+  };
+  struct Signature {
+    explicit Signature(const OpKey& key) : first(key) {}
+
+    StoredKey first;
+    Wildcards differing;
+    std::vector<Exact> exact;
+    std::vector<std::unique_ptr<const Text>> merged;  // the last is the one in use
+  };
+  struct Hash {
+    size_t operator()(const StoredKey& key) const { return key.hash; }
+  };
+  struct Equal {
+    bool operator()(const StoredKey& a, const StoredKey& b) const { return a.hash == b.hash && a.words == b.words; }
+  };
+
+  Signature* signature_of(const OpKey& key);
+  const Text* exact_text(Signature& signature, const OpKey& key);
+  const Text* merged_text(Signature& signature, const OpKey& key);
+  static bool note_differences(Signature& signature, const OpKey& key);
+
+  std::mutex mutex_;
+  std::unordered_map<StoredKey, std::unique_ptr<Signature>, Hash, Equal> signatures_;
+  size_t names_ = 0;
+  size_t all_exact_ = 0;
+  const Text beyond_bounds_{"(one of too many ops)"};
+};
+
+}  // namespace lamina
