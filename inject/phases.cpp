@@ -35,17 +35,33 @@ std::optional<uint64_t> number_before(std::string_view text, std::string_view la
   return value;
 }
 
+std::string_view prefill_or_decode(bool prefill) { return prefill ? "prefill" : "decode"; }
+
 // execute_context_4(2048)_generation_0(0) of vLLM, with a word of details between in its longer form.
-std::optional<uint64_t> vllm_context_requests(std::string_view message) {
+std::optional<std::string_view> vllm_phase(std::string_view message) {
   if (!message.starts_with("execute_")) return std::nullopt;
-  if (message.find("_generation_") == std::string_view::npos) return std::nullopt;
-  return number_after(message, "context_");
+  auto context = number_after(message, "context_");
+  auto generation = number_after(message, "_generation_");
+  if (!context || !generation) return std::nullopt;
+  if (*context > 0 && *generation > 0) return "mixed";
+  return prefill_or_decode(*context > 0);
 }
 
-// [Executor] _forward_step 47: 0 ctx reqs, 32 gen reqs of TensorRT-LLM.
-std::optional<uint64_t> tensorrt_context_requests(std::string_view message) {
-  if (!message.starts_with("[Executor] _forward_step")) return std::nullopt;
-  return number_before(message, " ctx reqs");
+// [Executor] _forward_step 47: 0 ctx reqs, 32 gen reqs of TensorRT-LLM, and b=32 s=1 past=2090 NP4 of its layer benchmarks.
+std::optional<std::string_view> tensorrt_phase(std::string_view message) {
+  if (message.starts_with("[Executor] _forward_step")) {
+    auto context = number_before(message, " ctx reqs");
+    return context ? std::optional(prefill_or_decode(*context > 0)) : std::nullopt;
+  }
+  if (!message.starts_with("b=") || message.find(" past=") == std::string_view::npos) return std::nullopt;
+  auto tokens = number_after(message, " s=");
+  return tokens ? std::optional(prefill_or_decode(*tokens > 1)) : std::nullopt;
+}
+
+// denoising_step_3_t999 of SGLang's diffusion.
+std::optional<std::string_view> diffusion_phase(std::string_view message) {
+  bool matches = message.starts_with("denoising_step_") && number_after(message, "denoising_step_");
+  return matches ? std::optional<std::string_view>("denoise") : std::nullopt;
 }
 
 // fnmatch wants a zero at the end.
@@ -66,9 +82,9 @@ std::optional<std::string_view> phase_of(std::string_view message, const std::ve
   constexpr std::string_view kPrefix = "phase:";
   if (message.starts_with(kPrefix) && message.size() > kPrefix.size()) return message.substr(kPrefix.size());
   if (const PhasePattern* pattern = matching_pattern(message, patterns)) return pattern->name;
-  auto context_requests = vllm_context_requests(message);
-  if (!context_requests) context_requests = tensorrt_context_requests(message);
-  if (context_requests) return *context_requests > 0 ? "prefill" : "decode";
+  for (auto* phase : {vllm_phase, tensorrt_phase, diffusion_phase}) {
+    if (auto found = phase(message)) return found;
+  }
   return std::nullopt;
 }
 

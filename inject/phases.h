@@ -17,8 +17,8 @@ namespace lamina {
 class Definitions;
 struct StepOpening;
 
-// The phase that a range or mark with this message opens: `phase:NAME`, a pattern of the user's, or a step marker of
-// vLLM or TensorRT-LLM (prefill when the step has context requests, else decode). Part of the message, of the pattern
+// The phase that a range or mark with this message opens: `phase:NAME`, a pattern of the user's, or a step marker of vLLM
+// (prefill, decode, or mixed), TensorRT-LLM (prefill or decode) or SGLang's diffusion (denoise). Part of the message, of the pattern
 // or a constant.
 std::optional<std::string_view> phase_of(std::string_view message, const std::vector<PhasePattern>& patterns);
 

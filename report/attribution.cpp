@@ -41,6 +41,13 @@ bool Attribution::shown(uint32_t step) const {
   return !info || info->collected;
 }
 
+// The step itself, or what there is instead of one that does not count.
+uint32_t Attribution::counted_step(uint32_t step) const {
+  const StepInfo* info = definitions_.step(step);
+  if (!info || !info->found || phases_ != PhaseSource::kProgram) return step;
+  return info->after_named ? kNoStep : kStartupStep;
+}
+
 Position Attribution::root(uint32_t step) {
   auto [known, added] = roots_.try_emplace(step);
   if (!added) return known->second;
@@ -55,7 +62,7 @@ Position Attribution::root(uint32_t step) {
   } else if (step == kNoStep) {
     known->second = tree_.step(kNoPhase, 1);
   } else {
-    known->second = tree_.step(has_phases_ ? kStartup : kWholeRun, 1);
+    known->second = tree_.step(phases_ != PhaseSource::kNone ? kStartup : kWholeRun, 1);
   }
   return known->second;
 }
@@ -123,7 +130,7 @@ void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordVi
     case RecordKind::kThreadState: return restore(thread, record);
     case RecordKind::kStepChange:
       settle(thread);
-      thread.step = record.header().id;
+      thread.step = counted_step(record.header().id);
       return;
     case RecordKind::kLaunch: return launch(thread, record);
     case RecordKind::kPush:
@@ -150,7 +157,7 @@ void Attribution::restore(Thread& thread, const RecordView& record) {
   auto bytes = record.behind<ThreadStateRecord>();
   std::vector<Frame> known = std::move(thread.lost ? thread.before_loss : thread.frames);
   thread.frames.clear();
-  thread.step = state->step;
+  thread.step = counted_step(state->step);
   for (size_t at = 0; at + sizeof(OpenCall) <= bytes.size(); at += sizeof(OpenCall)) {
     OpenCall open;
     memcpy(&open, bytes.data() + at, sizeof(open));

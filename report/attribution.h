@@ -55,9 +55,9 @@ class Attribution {
   // Called for each activity once its place is known; for `lamina dump`.
   using Observer = std::function<void(const Activity&, Position, Placement, uint32_t step)>;
 
-  // `has_phases`: whether the file defines any phase; without one all is one phase `all`.
-  Attribution(LayerTree& tree, Account& account, bool has_phases, Observer observer = nullptr)
-      : tree_(tree), account_(account), observer_(std::move(observer)), has_phases_(has_phases) {}
+  // Without phases all is one phase `all`.
+  Attribution(LayerTree& tree, Account& account, PhaseSource phases, Observer observer = nullptr)
+      : tree_(tree), account_(account), observer_(std::move(observer)), phases_(phases) {}
 
   // The chunks of one process file in file order, then finish().
   void add(const Chunk& chunk);
@@ -132,6 +132,7 @@ class Attribution {
   void read_thread(const Chunk& chunk);
   void read_thread_record(uint32_t id, Thread& thread, const RecordView& record);
   void restore(Thread& thread, const RecordView& record);
+  uint32_t counted_step(uint32_t step) const;
   void push(Thread& thread, uint32_t context, uint64_t time);
   void pop(Thread& thread, uint32_t index, uint64_t time);
   void stand_in(Thread& thread, uint32_t context);
@@ -171,7 +172,7 @@ class Attribution {
   LayerTree& tree_;
   Account& account_;
   Observer observer_;
-  bool has_phases_;
+  PhaseSource phases_;
   ProcessDefinitions definitions_;
   GraphModel graphs_;
   // Graph events of threads that are ahead of others, by sequence, until those before them are read.

@@ -179,7 +179,7 @@ void Attribution::emit(const Activity& activity, Position parent, uint32_t trace
 
 // Nothing says when it was launched, so it belongs to no phase.
 void Attribution::emit_unlaunched(const Activity& activity) {
-  uint32_t step = has_phases_ ? kNoStep : kStartupStep;
+  uint32_t step = phases_ != PhaseSource::kNone ? kNoStep : kStartupStep;
   Order order{++order_, 0};
   uint32_t name = tree_.name_id(kApartNames[static_cast<size_t>(Placement::kDriver)]);
   emit(activity, tree_.enter(root(step), {name}, order), 0, order, Placement::kDriver, step);

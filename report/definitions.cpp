@@ -77,7 +77,15 @@ bool ProcessDefinitions::add_property(const RecordView& record) {
 bool ProcessDefinitions::add_step(const RecordView& record) {
   auto step = record.as<StepRecord>();
   if (!step) return false;
-  steps_[record.header().id] = {step->phase, step->message, ++step_counts_[step->phase], !(record.header().flags & kStepNotCollected), step->time, 0};
+  bool found = record.header().flags & kStepFound;
+  auto& counts = found ? found_step_counts_ : step_counts_;
+  steps_[record.header().id] = {.phase = step->phase,
+                                .message = step->message,
+                                .number = ++counts[step->phase],
+                                .collected = !(record.header().flags & kStepNotCollected),
+                                .found = found,
+                                .after_named = !step_counts_.empty(),
+                                .begin = step->time};
   return true;
 }
 

@@ -28,8 +28,10 @@ struct ContextInfo {
 struct StepInfo {
   uint32_t phase = 0;    // string id
   uint32_t message = 0;  // string id of the range or mark that opened it
-  uint32_t number = 0;  // of the phase's steps in this process, from 1
+  uint32_t number = 0;   // of the phase's steps in this process, from 1; found ones are counted apart
   bool collected = true;
+  bool found = false;        // by the PyTorch hook
+  bool after_named = false;  // the program has named a step before
   uint64_t begin = 0;  // host clock, ns
   uint64_t end = 0;    // 0: never ended
 };
@@ -65,7 +67,7 @@ class ProcessDefinitions {
   std::vector<StringInfo> strings_;  // by id
   std::vector<ContextInfo> contexts_;
   std::unordered_map<uint32_t, StepInfo> steps_;
-  std::unordered_map<uint32_t, uint32_t> step_counts_;  // by phase
+  std::unordered_map<uint32_t, uint32_t> step_counts_, found_step_counts_;  // by phase
   std::map<std::string, std::string> properties_;
   std::unordered_map<uint32_t, ThreadInfo> threads_;
   std::map<format::LossKind, uint64_t> losses_;

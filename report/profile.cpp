@@ -61,7 +61,7 @@ Process read_process(const std::string& path, LayerTree& tree, const ProfileObse
       observer.activity(activity, position, placement, step, self->definitions());
     };
   }
-  Attribution attribution(tree, process.account, defines_phases(path), on_activity);
+  Attribution attribution(tree, process.account, phase_source(path), on_activity);
   self = &attribution;
   Chunk chunk;
   while (file.next(chunk)) {

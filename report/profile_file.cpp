@@ -118,14 +118,17 @@ bool ProfileFile::find_next_chunk() {
   return false;
 }
 
-bool defines_phases(const std::string& path) {
+PhaseSource phase_source(const std::string& path) {
   ProfileFile file(path);
   Chunk chunk;
-  bool found = false;
-  while (!found && file.next(chunk, ChunkKind::kDefinitions)) {
-    chunk.for_each([&](const RecordView& record) { found = found || record.header().kind == RecordKind::kStep; });
+  PhaseSource source = PhaseSource::kNone;
+  while (source != PhaseSource::kProgram && file.next(chunk, ChunkKind::kDefinitions)) {
+    chunk.for_each([&](const RecordView& record) {
+      if (record.header().kind != RecordKind::kStep) return;
+      source = std::max(source, record.header().flags & kStepFound ? PhaseSource::kHook : PhaseSource::kProgram);
+    });
   }
-  return found;
+  return source;
 }
 
 std::vector<std::string> profile_files(const std::string& path) {

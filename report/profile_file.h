@@ -115,8 +115,12 @@ class ProfileFile {
   bool has_trailer_ = false;
 };
 
-// Whether the file defines any phase step; reads its definitions only.
-bool defines_phases(const std::string& path);
+// Who says what the phases of a process are. Where the program names any, the steps that the PyTorch hook found by itself
+// are none: its warm-up would be counted with what it wants to be seen.
+enum class PhaseSource { kNone, kHook, kProgram };
+
+// Reads the definitions of the file only.
+PhaseSource phase_source(const std::string& path);
 
 // The files of a profile: those of a folder, by name, or the one file. Throws InputError when there are none.
 std::vector<std::string> profile_files(const std::string& path);

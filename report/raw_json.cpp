@@ -45,6 +45,7 @@ void step_fields(const StepRecord& r, const RecordView& view, const ProcessDefin
   json["phase"] = definitions.text(r.phase);
   if (r.message != 0) json["message"] = definitions.text(r.message);
   json["collected"] = !(view.header().flags & kStepNotCollected);
+  if (view.header().flags & kStepFound) json["found"] = true;
   json["time"] = r.time;
 }
 

@@ -40,11 +40,8 @@ def record(lamina, profile, options):
     for key, value in context(options).items():
         command += ["--context", f"{key}={json.dumps(value)}"]
     command += ["--", sys.executable, os.path.abspath(sys.argv[0]), "--worker", *sys.argv[1:]]
-    environment = dict(os.environ)
-    if options.engine == "transformers":
-        environment["LAMINA_PHASES"] = "off"  # the steps are named here, and those of the warm-up shall not be
     # What the model's libraries print is not part of the tables.
-    status = subprocess.run(command, stdout=sys.stderr, env=environment, check=False).returncode
+    status = subprocess.run(command, stdout=sys.stderr, check=False).returncode
     if status == 2:  # refused, and said why
         raise SystemExit(status)
     if status != 0:

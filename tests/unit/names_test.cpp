@@ -111,7 +111,12 @@ TEST(PhaseNames, AreToldByTheirPrefix) {
 TEST(PhaseNames, StepsOfVllmAreOne) {
   EXPECT_EQ(phase("execute_context_4(2048)_generation_0(0)"), "prefill");
   EXPECT_EQ(phase("execute_context_0(0)_generation_32(32)"), "decode");
-  EXPECT_EQ(phase("execute_context_1(512)_generation_31(31)"), "prefill");
+  EXPECT_EQ(phase("execute_context_1(512)_generation_31(31)"), "mixed");
+  EXPECT_EQ(phase("b=32 s=1 past=2090 NP4"), "decode");
+  EXPECT_EQ(phase("b=1 s=512 past=0"), "prefill");
+  EXPECT_EQ(phase("b=1 s=x"), "(none)");
+  EXPECT_EQ(phase("denoising_step_3_t999"), "denoise");
+  EXPECT_EQ(phase("denoising_step_"), "(none)");
   EXPECT_EQ(phase("execute_2048_context_4(sq2048sk2048sqsq1048576sqsk1048576)_generation_0(sq0sk0sqsq0sqsk0)"),
             "prefill");
   EXPECT_EQ(phase("execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk900sqsq32sqsk900)"), "decode");

@@ -202,8 +202,9 @@ uint32_t ProfileBuilder::context(uint32_t parent, uint32_t name, ContextKind kin
   return contexts_++;
 }
 
-uint32_t ProfileBuilder::add_step(std::string_view phase, bool collected, uint32_t message) {
-  define(RecordKind::kStep, collected ? 0 : kStepNotCollected, steps_, StepRecord{{}, string(phase), message, tick()});
+uint32_t ProfileBuilder::add_step(std::string_view phase, bool collected, uint32_t message, bool found) {
+  int flags = (collected ? 0 : kStepNotCollected) | (found ? kStepFound : 0);
+  define(RecordKind::kStep, static_cast<uint8_t>(flags), steps_, StepRecord{{}, string(phase), message, tick()});
   return steps_++;
 }
 

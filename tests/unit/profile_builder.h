@@ -112,7 +112,7 @@ class ProfileBuilder {
 
   uint32_t string(std::string_view text, std::string_view domain = {});
   uint32_t context(uint32_t parent, uint32_t name, format::ContextKind kind = format::ContextKind::kRange);
-  uint32_t add_step(std::string_view phase, bool collected = true, uint32_t message = 0);
+  uint32_t add_step(std::string_view phase, bool collected = true, uint32_t message = 0, bool found = false);
   void end_step(uint32_t step);
   void property(std::string_view key, std::string_view value);
 

@@ -17,6 +17,23 @@ TEST(PhaseSteps, ProgramWithoutPhasesIsAll) {
   EXPECT_THAT(phase_names(read_back(p)), ElementsAre("all"));
 }
 
+TEST(PhaseSteps, FoundStepsCountWhereTheProgramNamesNone) {
+  ProfileBuilder p;
+  p.thread().set_step(p.add_step("prefill", true, 0, true)).launch(1).set_step(p.add_step("decode", true, 0, true)).launch(2);
+  for (uint32_t i : {1, 2}) p.kernel(i, "k", 1);
+  EXPECT_THAT(phase_names(read_back(p)), ElementsAre("prefill", "decode"));
+}
+
+TEST(PhaseSteps, FoundStepsAreNoneWhereTheProgramNamesAny) {
+  ProfileBuilder p;
+  auto found = [&] { return p.add_step("decode", true, 0, true); };
+  p.thread().set_step(found()).launch(1).set_step(p.add_step("decode")).launch(2).set_step(found()).launch(3);
+  for (uint32_t i : {1, 2, 3}) p.kernel(i, "k", 1);
+  auto report = read_back(p);
+  EXPECT_THAT(phase_names(report), ElementsAre("startup", "decode", "(none)"));
+  EXPECT_EQ(report.report.phases[1].step_count, 1);
+}
+
 TEST(PhaseSteps, WhatIsOutsideOfPhasesHasItsOwn) {
   ProfileBuilder p;
   p.thread().push("load").launch(1).pop().phase("prefill").push("mlp").launch(2).pop().end_phase();
