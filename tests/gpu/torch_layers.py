@@ -71,7 +71,7 @@ def phase(name, unnamed=False):
         torch.cuda.nvtx.range_push(f"phase:{name}")
     with torch.profiler.record_function(f"phase:{name}") if not unnamed else contextlib.nullcontext():
         yield
-    torch.cuda.synchronize()
+        torch.cuda.synchronize()
     if not unnamed:
         torch.cuda.nvtx.range_pop()
 
@@ -88,27 +88,28 @@ def run(loop, options):
 
 
 def kernels_by_module(profile):
-    """From its event tree, in which module calls are Python calls that know their module, and kernels are leaves."""
+    """From its event tree, in which module calls are Python calls that know their module, and kernels are leaves. A phase is
+    no parent there, but an interval of time, in which its kernels run too."""
     results = profile.profiler.kineto_results
-    kernels = collections.Counter((event.correlation_id(), event.name()) for event in results.events()
-                                  if event.device_type() == torch.autograd.DeviceType.CUDA)
-    found = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
+    names = {event.name() for event in results.events() if event.device_type() == torch.autograd.DeviceType.CUDA}
+    names = {name for name in names if not name.startswith("phase:")}
+    kernels, phases = [], []
 
-    def visit(event, name, path):
+    def visit(event, path):
         if event.name.startswith("phase:"):
-            name = event.name[6:]
+            phases.append((event.start_time_ns, event.end_time_ns, event.name[6:]))
+        elif event.name in names:
+            kernels.append((event.start_time_ns, "/".join(path), event.name))
         module = getattr(event.extra_fields, "module", None)
-        if module is not None:
-            path = path + (module.cls_name,)
-        key = (event.correlation_id, event.name)
-        if name and kernels[key] > 0 and not event.name.startswith("phase:"):
-            kernels[key] -= 1
-            found[name]["/".join(path)][event.name] += 1
         for child in event.children:
-            visit(child, name, path)
+            visit(child, path if module is None else path + (module.cls_name,))
 
     for root in results.experimental_event_tree():
-        visit(root, None, ())
+        visit(root, ())
+    found = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
+    for time, path, name in kernels:
+        for phase_name in {phase[2] for phase in phases if phase[0] <= time <= phase[1]}:
+            found[phase_name][path][name] += 1
     return found
 
 
