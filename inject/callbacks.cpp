@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "inject/busy.h"
 #include "inject/graph_callbacks.h"
 #include "inject/log.h"
 #include "inject/ranges.h"
@@ -82,7 +83,6 @@ template <typename Function>
 void with_log(Recorder& recorder, Function record) {
   ThreadLog* log = recorder.thread_log();
   if (!log) [[unlikely]] return;
-  ThreadLog::Busy busy(*log);
   if (log->has_start_end()) [[unlikely]] close_ended_ranges(recorder, *log);
   record(*log);
 }
@@ -134,6 +134,7 @@ void enable_callbacks(Cupti& cupti) {
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
   Recorder& recorder = Recorder::instance();
   if (recorder.off()) return;
+  Busy busy;
   try {
     if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
       on_driver_call(recorder, id, *static_cast<const CUpti_CallbackData*>(data));
@@ -146,6 +147,7 @@ void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId i
 }
 
 void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  Busy busy;
   *buffer = Recorder::instance().activity.request();
   *size = *buffer ? ActivityDecoder::kBufferBytes : 0;
   *max_records = 0;
@@ -153,6 +155,7 @@ void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_re
 
 void CUPTIAPI on_buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
   Recorder& recorder = Recorder::instance();
+  Busy busy;
   try {
     recorder.activity.completed(recorder.cupti, context, stream, buffer, valid_bytes);
   } catch (...) {

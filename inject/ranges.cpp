@@ -33,10 +33,10 @@ uint64_t hash_text(std::string_view text) {
   return ((hash ^ load(last, 8)) * kMultiplier) >> 7;
 }
 
-[[gnu::noinline, gnu::cold]] const StringEntry* find_new_string(Recorder& recorder, ThreadLog& log, ThreadLog::StringCacheEntry& cached,
-                                                                uint64_t hash, std::string_view text, uint32_t domain) noexcept {
-  if (log.interrupts()) return nullptr;
-  ThreadLog::Busy busy(log);
+[[gnu::noinline, gnu::cold]] const StringEntry* find_new_string(Recorder& recorder, ThreadLog::StringCacheEntry& cached, uint64_t hash,
+                                                                std::string_view text, uint32_t domain) noexcept {
+  if (Busy::interrupted()) return nullptr;
+  Busy busy;
   return guarded([&] {
     cached = {hash, domain, recorder.definitions.string(text, domain)};
     return cached.entry;
@@ -49,7 +49,7 @@ uint64_t hash_text(std::string_view text) {
   uint64_t hash = hash_text(text);
   auto& cached = log.string_cache[hash % ThreadLog::kCacheEntries];
   bool found = cached.hash == hash && cached.domain == domain && cached.entry && cached.entry->text == text;
-  return found ? cached.entry : find_new_string(recorder, log, cached, hash, text, domain);
+  return found ? cached.entry : find_new_string(recorder, cached, hash, text, domain);
 }
 
 uint64_t context_key(uint32_t parent, const StringEntry& name) { return static_cast<uint64_t>(parent) << 32 | name.id; }
@@ -162,8 +162,8 @@ const StringEntry* find_string(std::string_view text, uint32_t domain) {
 
 [[gnu::noinline, gnu::cold]] static int push_unusual(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
-    if (log.interrupts()) return -1;
-    ThreadLog::Busy busy(log);
+    if (Busy::interrupted()) return -1;
+    Busy busy;
     OpenRange* range = open_range(recorder, log, name, domain, 0, now);
     return range ? range->level : static_cast<int>(ThreadLog::kMaxDepth);
   });
@@ -196,8 +196,8 @@ int push_text(std::string_view text) noexcept {
 // A pop that closes a phase, another range than the innermost, or nothing.
 [[gnu::noinline, gnu::cold]] static int pop_unusual(Recorder& recorder, ThreadLog& log, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
-    if (log.interrupts()) return -1;
-    ThreadLog::Busy busy(log);
+    if (Busy::interrupted()) return -1;
+    Busy busy;
     if (log.has_start_end()) close_ended_ranges(recorder, log);
     int level = log.pop_uncounted();
     if (level >= 0) return level;
@@ -231,8 +231,8 @@ void close_ended_ranges(Recorder& recorder, ThreadLog& log) {
 uint64_t start_range(const StringEntry* name, uint32_t domain) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || !name || log->interrupts()) return 0;
-  ThreadLog::Busy busy(*log);
+  if (!log || !name || Busy::interrupted()) return 0;
+  Busy busy;
   uint32_t id = recorder.start_end_ranges.add();
   if (!open_range(recorder, *log, *name, domain, id, host_now())) recorder.start_end_ranges.remove(id);
   return id;
@@ -243,8 +243,8 @@ void end_range(uint64_t range) {
   auto id = static_cast<uint32_t>(range);
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || id == 0 || log->interrupts()) return;
-  ThreadLog::Busy busy(*log);
+  if (!log || id == 0 || Busy::interrupted()) return;
+  Busy busy;
   auto open = log->open_ranges();
   for (size_t i = open.size(); i-- > 0;) {
     if (open[i].start_id != id) continue;
@@ -257,7 +257,7 @@ void end_range(uint64_t range) {
 }
 
 void end_thread(Recorder& recorder, ThreadLog& log) {
-  ThreadLog::Busy busy(log);
+  Busy busy;
   if (log.has_start_end()) close_ended_ranges(recorder, log);
   for (size_t i = log.open_ranges().size(); i-- > 0;) {
     uint32_t id = log.open_ranges()[i].start_id;
@@ -272,8 +272,8 @@ void end_thread(Recorder& recorder, ThreadLog& log) {
 void mark(const StringEntry* name) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log || !name || log->interrupts()) return;
-  ThreadLog::Busy busy(*log);
+  if (!log || !name || Busy::interrupted()) return;
+  Busy busy;
   log->mark(name->id, host_now());
   if (name->phase != 0) open_step(recorder, *name, true);
 }

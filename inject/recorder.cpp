@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "inject/busy.h"
 #include "inject/callbacks.h"
 #include "inject/guarded.h"
 #include "inject/log.h"
@@ -61,11 +62,11 @@ Recorder::Recorder() {
 
 ThreadLog* Recorder::new_thread_log() {
   State state = state_.load(std::memory_order_acquire);
-  if (state == State::kOff) return nullptr;
+  if (state == State::kOff || Busy::interrupted()) return nullptr;
+  Busy busy;
   auto* log = guarded([this] { return new ThreadLog(threads_.fetch_add(1), static_cast<uint32_t>(syscall(SYS_gettid)), pool_, steps); });
   if (!log) return nullptr;
   current_log = log;
-  ThreadLog::Busy busy(*log);
   ThreadLog* first = logs_.load(std::memory_order_relaxed);
   do {
     log->next_log = first;
@@ -81,6 +82,7 @@ ThreadLog* Recorder::new_thread_log() {
 
 bool Recorder::start() {
   if (started_.exchange(true) || off()) return false;
+  Busy busy;
   if (!start_cupti() || !open_file()) {
     state_.store(State::kOff);
     return false;
@@ -176,6 +178,7 @@ void Recorder::write_round(bool all_activity) {
     chunks.emplace_back(header, std::move(activity_chunk.records));
   }
   definitions.add_loss(LossKind::kActivityRecords, activity.take_lost());
+  definitions.add_loss(LossKind::kSignalHandlers, Busy::take_left_out());
   std::span<const char> records = definitions.drain();
   ChunkHeader header{};
   header.kind = ChunkKind::kDefinitions;
@@ -194,7 +197,6 @@ void Recorder::drain_thread(ThreadLog& log, Chunks& chunks) {
     chunks.emplace_back(header, std::move(piece.records));
   }
   definitions.add_loss(LossKind::kThreadRecords, log.take_lost());
-  definitions.add_loss(LossKind::kSignalHandlers, log.take_left_out());
 }
 
 // The newest log stays: threads may be putting others before it.
@@ -223,6 +225,7 @@ void Recorder::stop(const char* why) {
 void Recorder::at_exit() {
   Recorder& recorder = instance();
   if (recorder.off()) return;
+  Busy busy;
   std::unique_lock lock(recorder.wake_mutex_);
   recorder.finish_asked_ = true;
   recorder.wake_.notify_all();
@@ -265,11 +268,13 @@ void Recorder::finish() {
 // A child of a recording process records nothing: CUDA does not work there, and CUPTI and the file are the parent's. A
 // child of one that has not begun yet starts afresh should it use CUDA itself.
 void Recorder::before_fork() {
+  Busy::set(true);
   for (std::mutex* mutex : instance().mutexes_across_fork()) mutex->lock();
 }
 
 void Recorder::after_fork_in_parent() {
   for (std::mutex* mutex : instance().mutexes_across_fork()) mutex->unlock();
+  Busy::set(false);
 }
 
 void Recorder::after_fork_in_child() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "inject/block_pool.h"
+#include "inject/busy.h"
 #include "inject/clock.h"
 #include "inject/phases.h"
 #include "inject/record.h"
@@ -46,26 +47,26 @@ class ThreadLog {
   // The hot path: a push or pop of which nothing is unusual, in the domain of the range it is in, the step noted, room
   // in the block. The caller asks first, and reads the clock before all else.
   bool can_push(uint32_t domain) const {
-    return top_->domain == domain && !unusual_ && !busy() &&
+    return top_->domain == domain && !unusual_ && !Busy::now() &&
            step_->load(std::memory_order_relaxed) == noted_step_ && has_room(kTimedBytes);
   }
   int push(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t now) {
-    set_busy(true);
+    Busy::set(true);
     write_timed(format::RecordKind::kPush, 0, context, now);
     int level = top_->level + 1;
     *++top_ = {context, ++calls_, name, domain, level, 0, 0};
     if (top_ == open_ + kMaxDepth) [[unlikely]] unusual_ = true;
-    set_busy(false);
+    Busy::set(false);
     return level;
   }
   bool can_pop(uint32_t domain) const {
-    return top_->domain == domain && top_->step == 0 && !unusual_ && !busy() && has_room(kTimedBytes);
+    return top_->domain == domain && top_->step == 0 && !unusual_ && !Busy::now() && has_room(kTimedBytes);
   }
   int pop(uint64_t now) {
-    set_busy(true);
+    Busy::set(true);
     write_timed(format::RecordKind::kPop, 0, static_cast<uint32_t>(top_ - open_) - 1, now);
     int level = top_--->level;
-    set_busy(false);
+    Busy::set(false);
     return level;
   }
 
@@ -108,24 +109,6 @@ class ThreadLog {
     if (has_room(kTimedBytes) || next_block()) [[likely]] write_timed(kind, flags, id, time);
   }
 
-  // Around all that appends to the stream, changes the stack or takes a lock. An NVTX call of a signal handler that comes
-  // inside is left out, and counted: it would find things half done, or wait for its own thread.
-  class Busy {
-   public:
-    explicit Busy(ThreadLog& log) : log_(log), before_(log.busy()) { log.set_busy(true); }
-    ~Busy() { log_.set_busy(before_); }
-
-   private:
-    ThreadLog& log_;
-    bool before_;
-  };
-  // Whether the caller is such a handler; counts what it wanted to say.
-  bool interrupts() {
-    if (!busy()) return false;
-    left_out_.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
-
   // What CUPTI tells at the start of a driver call, for what happens inside of it.
   struct Call {
     const char* symbol = nullptr;  // the launched kernel's mangled name, if it is a launch
@@ -159,7 +142,6 @@ class ThreadLog {
   bool finished();
   std::atomic<bool> ended{false};  // set by the thread, as the last it does
   uint64_t take_lost() { return lost_.exchange(0, std::memory_order_relaxed); }
-  uint64_t take_left_out() { return left_out_.exchange(0, std::memory_order_relaxed); }
   uint32_t number() const { return number_; }
   uint32_t tid() const { return tid_; }
 
@@ -168,13 +150,6 @@ class ThreadLog {
  private:
   static constexpr size_t kTimedBytes = 16;
 
-  bool busy() const { return busy_.load(std::memory_order_relaxed); }
-  void set_busy(bool busy) {
-    // Only the thread itself looks, in a handler: the order of the instructions is all that matters.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    busy_.store(busy, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
   bool has_room(size_t size) const { return static_cast<size_t>(end_ - cursor_) >= size; }
   void write_timed(format::RecordKind kind, uint8_t flags, uint32_t id, uint64_t time) {
     uint64_t header = static_cast<uint64_t>(kind) | static_cast<uint64_t>(flags) << 8 | (kTimedBytes / 8) << 16 | static_cast<uint64_t>(id) << 32;
@@ -210,7 +185,6 @@ class ThreadLog {
   size_t start_end_count_ = 0;
   size_t abandoned_ = 0;        // pushes that were closed for the program, whose pops may still come
   size_t abandoned_depth_ = 0;  // they stood at this place and further in
-  std::atomic<bool> busy_{false};
   bool unusual_ = false;        // the stack is full, has ranges of nvtxRangeStart, or pops may be owed
   // Below the outermost range lies one that is never closed, so that the hot path need not ask whether any is open.
   OpenRange open_[kMaxDepth + 1] = {{format::kRootContext, 0, nullptr, kNoDomain, -1, 0, 0}};
@@ -218,7 +192,6 @@ class ThreadLog {
 
   std::atomic<Block*> first_{nullptr};
   std::atomic<uint64_t> lost_{0};
-  std::atomic<uint64_t> left_out_{0};
   Block* drain_block_ = nullptr;
   uint32_t sequence_ = 0;
 };

@@ -21,6 +21,8 @@ OUTPUTS = {
     "eager.prefill.summary.txt": ["table", "h200-eager", "--phase", "prefill"],
     "eager.decode_3.model.txt": ["table", "h200-eager", "--phase", "decode_3", "--table", "model"],
     "eager.info.txt": ["info", "h200-eager"],
+    "torch.decode_2.model.txt": ["table", "h200-torch", "--phase", "decode_2", "--table", "model"],
+    "torch.graph.decode_2.model.txt": ["table", "h200-torch-graph", "--phase", "decode_2", "--table", "model"],
     "graph.all.txt": ["table", "h200-graph"],
     "graph.decode.model.txt": ["table", "h200-graph", "--phase", "decode", "--table", "model"],
     "graph.info.txt": ["info", "h200-graph"],
@@ -61,7 +63,7 @@ def test_modes_agree(suite):
 
 def test_rows_add_up(suite):
     """The roots of all phases together are the sum of all activity in the dump."""
-    for profile in ("h200-eager", "h200-graph"):
+    for profile in ("h200-eager", "h200-graph", "h200-torch", "h200-torch-graph"):
         report = json.loads(lamina(suite, ["json", profile, "-o", "-"]))
         phases = [value for key, value in report.items() if key != "context"] + list(report["context"]["lamina"]["phases"].values())
         total = sum(root["entry"]["cuda_time_us"] for phase in phases for root in phase["model_stats"])
@@ -81,8 +83,9 @@ def test_readme(suite):
         arguments = [argument.replace("tests/data/", "") for argument in command.split()]
         actual = lamina(suite, arguments)
         if UPDATE:
+            readme = readme.replace(shown, actual)
             with open(path, "w", encoding="utf-8") as file:
-                file.write(readme.replace(shown, actual))
+                file.write(readme)
         else:
             check(shown == actual, f"README shows another `lamina {command}`: run this test with --update")
 

@@ -2,6 +2,7 @@
 // text of its own. They are balanced and launch nothing, so every kernel is under the ranges of the program itself.
 #include <csignal>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 #include <atomic>
 #include <cerrno>
@@ -67,6 +68,16 @@ void work(const std::string& name) {
   }
 }
 
+// Between the handlers of a fork all locks are held.
+void fork_often() {
+  for (int i = 0; i < 50; ++i) {
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -75,6 +86,7 @@ int main() {
   start_alarms();
   std::thread other(work, "other");
   work("main");
+  fork_often();
   other.join();
   finished = true;
   expectations.print();
