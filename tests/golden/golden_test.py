@@ -83,7 +83,8 @@ def test_readme(suite):
         arguments = [argument.replace("tests/data/", "") for argument in command.split()]
         actual = lamina(suite, arguments)
         if UPDATE:
-            readme = readme.replace(shown, actual)
+            block = "<!-- lamina " + command + " -->\n```\n{}```\n"
+            readme = readme.replace(block.format(shown), block.format(actual))
             with open(path, "w", encoding="utf-8") as file:
                 file.write(readme)
         else:
