@@ -22,8 +22,8 @@ def without_hook(suite, arguments, **variables):
     return json.loads(suite.run([hooked.PYTHON] + arguments, dict(suite.clean, **variables)).stdout)
 
 
-def with_hook(suite, name, arguments, **variables):
-    done, events = hooked.run(suite, name, arguments, LAMINA_TORCH="modules", **variables)
+def with_hook(suite, name, arguments, torch="ops", **variables):
+    done, events = hooked.run(suite, name, arguments, LAMINA_TORCH=torch, **variables)
     check("lamina" not in done.stderr, done.stderr)
     return json.loads(done.stdout), hooked.trees(events, "lamina")
 
@@ -74,7 +74,7 @@ def test_caches_are_shared(suite):
 
 def test_region_is_one_node(suite):
     """No module is called in a compiled region; those around it are exact, those after a graph break too."""
-    _, ranges = with_hook(suite, "regions", [os.path.join(HERE, "region_program.py")])
+    _, ranges = with_hook(suite, "regions", [os.path.join(HERE, "region_program.py")], torch="modules")
     expected = ["Outer @ Outer", "|Linear(weight=float32[4, 4]) @ Outer.before", "|OptimizedModule @ Outer.compiled",
                 "||MLP @ Outer.compiled._orig_mod", "|Linear(weight=float32[4, 4]) @ Outer.after"]
     main = max(ranges, key=len)
