@@ -81,7 +81,7 @@ void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpt
 // Calls `record` with the thread's stream, and the stack as it is now.
 template <typename Function>
 void with_log(Recorder& recorder, Function record) {
-  ThreadLog* log = recorder.thread_log();
+  ThreadLog* log = recorder.callback_thread_log();
   if (!log) [[unlikely]] return;
   if (log->has_start_end()) [[unlikely]] close_ended_ranges(recorder, *log);
   record(*log);

@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "inject/busy.h"
 #include "inject/callbacks.h"
 #include "inject/guarded.h"
 #include "inject/log.h"
@@ -62,7 +61,7 @@ Recorder::Recorder() {
 
 ThreadLog* Recorder::new_thread_log() {
   State state = state_.load(std::memory_order_acquire);
-  if (state == State::kOff || Busy::interrupted()) return nullptr;
+  if (state == State::kOff) return nullptr;
   Busy busy;
   auto* log = guarded([this] { return new ThreadLog(threads_.fetch_add(1), static_cast<uint32_t>(syscall(SYS_gettid)), pool_, steps); });
   if (!log) return nullptr;

@@ -13,6 +13,7 @@
 
 #include "inject/activity.h"
 #include "inject/block_pool.h"
+#include "inject/busy.h"
 #include "inject/collector.h"
 #include "inject/cupti_api.h"
 #include "inject/definitions.h"
@@ -40,8 +41,13 @@ class Recorder {
   // from now on; false the second time.
   bool start();
 
-  // The stream of the calling thread; null when nothing is to be recorded. Never throws.
+  // The stream of the calling thread; null when nothing is to be recorded. Never throws. For NVTX calls, which a signal
+  // handler may make inside of the recorder; and for callbacks, which are inside of it themselves.
   ThreadLog* thread_log() {
+    if (ThreadLog* log = current_log) [[likely]] return log;
+    return Busy::interrupted() ? nullptr : new_thread_log();
+  }
+  ThreadLog* callback_thread_log() {
     if (ThreadLog* log = current_log) [[likely]] return log;
     return new_thread_log();
   }
