@@ -25,6 +25,21 @@ PyObject* find_steps(PyObject*, PyObject* arguments) {
   Py_RETURN_NONE;
 }
 
+// ---- steps of serving engines
+
+PyObject* open_step(PyObject*, PyObject* arguments) {
+  const char* text;
+  if (!PyArg_ParseTuple(arguments, "s", &text)) return nullptr;
+  ModuleHook::instance().steps().stop();
+  ModuleHook::instance().domain().push(text);
+  Py_RETURN_NONE;
+}
+
+PyObject* close_step(PyObject*, PyObject*) {
+  ModuleHook::instance().domain().pop();
+  Py_RETURN_NONE;
+}
+
 // ---- torch.cuda.CUDAGraph
 
 PyObject* original_replay = nullptr;
@@ -64,6 +79,9 @@ PyMethodDef methods[] = {
     {"see_class", see_class, METH_O, "see_class(type): a class derived from Module, which may have a __call__ of its own"},
     {"find_steps", find_steps, METH_VARARGS,
      "find_steps(Tensor, token_dtypes, tracing_state, is_capturing): step ranges around calls of roots that decode"},
+    {"open_step", open_step, METH_VARARGS,
+     "open_step(text): a step range of an engine on this thread. From then on calls of roots are no steps."},
+    {"close_step", close_step, METH_NOARGS, "close_step(): the end of the thread's step range"},
     {"watch_graphs", watch_graphs, METH_O, "watch_graphs(CUDAGraph): step ranges around replays"},
     {nullptr, nullptr, 0, nullptr},
 };

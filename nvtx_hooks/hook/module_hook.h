@@ -23,6 +23,7 @@ class ModuleHook {
   // False with a Python error when the functions of `module_class` can not be hooked.
   bool install(PyObject* module_class, PyObject* parameter_class, PyObject* describe);
   StepFinder& steps() { return steps_; }
+  const RangeDomain& domain() const { return domain_; }
 
   // A class of modules that may have a __call__ of its own, which is then hooked too: it need not call Module's, and where it
   // does, some interpreters (3.11) do not go through the function's pointer.

@@ -1,4 +1,4 @@
-// NVTX ranges of the domain `lamina`, with registered strings only.
+// NVTX ranges of the domain `lamina`.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
@@ -20,6 +20,14 @@ class RangeDomain {
     event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
     event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
     event.message.registered = message;
+    nvtxDomainRangePushEx(domain_, &event);
+  }
+  void push(const char* text) const {
+    nvtxEventAttributes_t event{};
+    event.version = NVTX_VERSION;
+    event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    event.message.ascii = text;
     nvtxDomainRangePushEx(domain_, &event);
   }
   void pop() const { nvtxDomainRangePop(domain_); }

@@ -83,7 +83,7 @@ bool StepFinder::find_tokens(PyObject* const* arguments, Py_ssize_t positional, 
 nvtxStringHandle_t StepFinder::step_of_call(const RangeDomain& domain, PyObject* const* arguments, Py_ssize_t positional,
                                             PyObject* names) {
   Shape shape;
-  if (!tensor_class_ || !answers(tracing_state_, Py_None) || !find_tokens(arguments, positional, names, &shape)) return nullptr;
+  if (stopped_ || !tensor_class_ || !answers(tracing_state_, Py_None) || !find_tokens(arguments, positional, names, &shape)) return nullptr;
   Shape& before = before_[arguments[0]];
   // A loop without a cache gives all tokens again, and one more.
   bool grown = before.sequences == shape.sequences && before.tokens + 1 == shape.tokens;
@@ -111,7 +111,7 @@ void StepFinder::end_capture(PyObject* graph) {
 
 nvtxStringHandle_t StepFinder::step_of_replay(PyObject* graph) const {
   auto found = graphs_.find(graph);
-  return found != graphs_.end() ? found->second : nullptr;
+  return !stopped_ && found != graphs_.end() ? found->second : nullptr;
 }
 
 }  // namespace lamina

@@ -17,6 +17,9 @@ class StepFinder {
   // until then.
   void start(PyObject* tensor_class, PyObject* token_dtypes, PyObject* tracing_state, PyObject* is_capturing);
 
+  // The steps of this process are known otherwise.
+  void stop() { stopped_ = true; }
+
   // The range of the step that this call of a root is: execute_context_…; null if it is none, or a capture.
   nvtxStringHandle_t step_of_call(const RangeDomain& domain, PyObject* const* arguments, Py_ssize_t positional, PyObject* names);
 
@@ -32,6 +35,7 @@ class StepFinder {
   bool find_tokens(PyObject* const* arguments, Py_ssize_t positional, PyObject* names, Shape* shape) const;
   bool token_shape(PyObject* argument, bool embeddings, Shape* shape) const;
 
+  bool stopped_ = false;
   PyObject* tensor_class_ = nullptr;
   PyObject* token_dtypes_ = nullptr;
   PyObject* tracing_state_ = nullptr;

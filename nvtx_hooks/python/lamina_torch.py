@@ -22,10 +22,7 @@ def start():
     if wanted == "off" or _started:
         return
     _started.append(wanted)
-    if _is_imported(_TORCH_MODULES):
-        _install()
-    else:
-        _when_imported(_TORCH_MODULES, _install)
+    _when_imported(_TORCH_MODULES, _install)
 
 
 _started = []
@@ -77,7 +74,11 @@ class _ImportWatcher:
 
 
 def _when_imported(name, then):
-    sys.meta_path.insert(0, _ImportWatcher(name, then))
+    """Now, if it is there already."""
+    if _is_imported(name):
+        then()
+    else:
+        sys.meta_path.insert(0, _ImportWatcher(name, then))
 
 
 # ---- installing
@@ -98,6 +99,7 @@ def _install():
             hook.see_class(derived)
         _debug("nn.Module calls are ranges")
         _hook.append(hook)
+        _watch_engines(hook)
         if _started[0] != "modules":
             _load_ops()
     except Exception as error:
@@ -129,6 +131,23 @@ def _load_ops():
         _say(problem.decode())
     else:
         _debug("ops are ranges")
+
+
+def _watch_engines(hook):
+    if os.environ.get("LAMINA_PHASES") == "off":
+        return
+    engines = _sibling("lamina_engines")
+    steps = engines.EngineSteps(hook, _say)
+    for engine in engines.ENGINES:
+        _when_imported(engine.module, lambda engine=engine: steps.install(engine, sys.modules[engine.module]))
+
+
+def _sibling(name):
+    spec = importlib.util.spec_from_file_location(name, os.path.join(_HERE, f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 # ---- names

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Module calls and steps as an NVTX tool sees them: modules_test.py --build BUILD [TEST...]
 
-The cases of module_cases.py and step_cases.py run under the hook in LAMINA_TEST_PYTHON's interpreter.
+The cases of module_cases.py, step_cases.py and engine_cases.py run under the hook in LAMINA_TEST_PYTHON's interpreter.
 """
 import json
 import os
@@ -48,6 +48,12 @@ def test_steps(suite):
              for case, (_, found) in results.items()}
     compare({case: (expected if isinstance(expected, str) else [expected], [steps[case]])
              for case, (expected, _) in results.items()})
+
+
+def test_engines(suite):
+    results = run_cases(suite, "engine_cases.py")
+    compare({case: (expected if isinstance(expected, str) else [expected], found or [[]])
+             for case, (expected, found) in results.items()})
 
 
 if __name__ == "__main__":
