@@ -47,23 +47,19 @@ uint64_t hash_text(std::string_view text) {
 
 [[gnu::always_inline]] inline const StringEntry* find_string(Recorder& recorder, ThreadLog& log, std::string_view text, uint32_t domain) {
   uint64_t hash = hash_text(text);
-  auto& cached = log.string_cache[hash % ThreadLog::kCacheEntries];
+  auto& cached = log.string_cache[hash % ThreadLog::kStringCacheEntries];
   bool found = cached.hash == hash && cached.domain == domain && cached.entry && cached.entry->text == text;
   return found ? cached.entry : find_new_string(recorder, cached, hash, text, domain);
 }
 
 uint64_t context_key(uint32_t parent, const StringEntry& name) { return static_cast<uint64_t>(parent) << 32 | name.id; }
 
-ThreadLog::ContextCacheEntry& context_entry(ThreadLog& log, uint64_t key) {
-  static_assert(ThreadLog::kCacheEntries == 1u << 9);
-  return log.context_cache[key * 0x9e3779b97f4a7c15u >> (64 - 9)];
-}
-
 uint32_t find_context(Recorder& recorder, ThreadLog& log, uint32_t parent, const StringEntry& name) {
   uint64_t key = context_key(parent, name);
-  auto& entry = context_entry(log, key);
-  if (entry.key != key) entry = {key, recorder.definitions.context(parent, name)};
-  return entry.context;
+  if (uint32_t known = log.context_cache.find(key)) return known;
+  uint32_t context = recorder.definitions.context(parent, name);
+  log.context_cache.add(key, context);
+  return context;
 }
 
 // ---- phases
@@ -172,9 +168,8 @@ const StringEntry* find_string(std::string_view text, uint32_t domain) {
 // Nothing but the tail call of push_unusual leaves this, which keeps it short.
 [[gnu::always_inline]] static inline int push(ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) {
   if (log.can_push(domain) && !name.unique) [[likely]] {
-    uint64_t key = context_key(log.current_context(), name);
-    const auto& entry = context_entry(log, key);
-    if (entry.key == key) [[likely]] return log.push(&name, entry.context, domain, now);
+    uint32_t context = log.context_cache.find(context_key(log.current_context(), name));
+    if (context != 0) [[likely]] return log.push(&name, context, domain, now);
   }
   return push_unusual(Recorder::instance(), log, name, domain, now);
 }

@@ -11,6 +11,7 @@
 #include "inject/block_pool.h"
 #include "inject/busy.h"
 #include "inject/clock.h"
+#include "inject/context_cache.h"
 #include "inject/phases.h"
 #include "inject/record.h"
 
@@ -117,18 +118,14 @@ class ThreadLog {
   } call;
 
   // Context and string look-ups this thread made before, by hash; a miss asks Definitions.
-  struct ContextCacheEntry {
-    uint64_t key = 0;  // parent << 32 | name
-    uint32_t context = 0;
-  };
   struct StringCacheEntry {
     uint64_t hash = 0;
     uint32_t domain = 0;
     const StringEntry* entry = nullptr;
   };
-  static constexpr size_t kCacheEntries = 512;
-  ContextCacheEntry context_cache[kCacheEntries];
-  StringCacheEntry string_cache[kCacheEntries];
+  static constexpr size_t kStringCacheEntries = 512;
+  StringCacheEntry string_cache[kStringCacheEntries];
+  ContextCache context_cache;
 
   // ---- the writer's side
 

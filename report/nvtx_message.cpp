@@ -283,6 +283,18 @@ NvtxMessage parse_op_call(std::string_view text) {
   return op(name, text.substr(name.size()));
 }
 
+// ---- Dynamo
+
+constexpr std::string_view kRegionScope = "Torch-Compiled Region";
+
+// `Torch-Compiled Region: 0/1`: numbers of the frame and of its compilation, by the order in which the process came to them.
+bool is_region_scope(std::string_view text, std::string_view) {
+  std::string_view rest = text.substr(std::min(kRegionScope.size(), text.size()));
+  return text.starts_with(kRegionScope) && rest.starts_with(": ") && number_after(rest, ": ");
+}
+
+NvtxMessage parse_region_scope(std::string_view) { return layer(kRegionScope); }
+
 // ---- the table
 
 constexpr Recogniser kRecognisers[] = {
@@ -298,6 +310,7 @@ constexpr Recogniser kRecognisers[] = {
     {"benchmark ignore", is_benchmark_ignore, parse_benchmark_ignore},
     {"benchmark arguments", is_benchmark_arguments, parse_benchmark_arguments},
     {kEmitNvtx, is_emit_nvtx, parse_emit_nvtx},
+    {"Dynamo's region", is_region_scope, parse_region_scope},
     {"op call", is_op_call, parse_op_call},
     {"diffusion module", is_diffusion_module, parse_diffusion_module},
 };

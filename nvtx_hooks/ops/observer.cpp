@@ -1,6 +1,6 @@
 // What PyTorch tells of its ops (RecordFunction) as NVTX ranges. PyTorch pairs the two callbacks: of each scope whose start
 // was told it tells the end, also when an exception leaves it, and none of a scope that was open before. A range is pushed
-// in each start, come what may, and popped in its end.
+// in each start, come what may, and popped in its end; ops that are views have none.
 #include <ATen/record_function.h>
 #include <dlfcn.h>
 #include <torch/version.h>
@@ -43,6 +43,10 @@ const Text* op_range(ThreadState& thread, const at::RecordFunction& function) {
 }
 
 // ---- ops
+
+bool is_op(const at::RecordFunction& function) {
+  return function.scope() == at::RecordScope::FUNCTION && !function.isAsync();
+}
 
 void start_op(ThreadState& thread, const at::RecordFunction& function) noexcept {
   const Text* range = nullptr;
@@ -134,8 +138,8 @@ Context start(const at::RecordFunction& function) {
   ThreadState* thread = thread_state();
   if (!thread) return nullptr;
   if (thread->ends->has_functions()) [[unlikely]] leave_ended_functions(*thread);
-  if (function.scope() == at::RecordScope::FUNCTION && !function.isAsync()) [[likely]] {
-    start_op(*thread, function);
+  if (is_op(function)) [[likely]] {
+    if (!thread->views.is_view(function.name())) start_op(*thread, function);
     return nullptr;
   }
   try {
@@ -156,8 +160,7 @@ void end_with_context(ThreadState* thread, at::ObserverContext& context) {
 void end(const at::RecordFunction& function, at::ObserverContext* context) {
   ThreadState* thread = thread_state();
   if (!context) [[likely]] {
-    bool is_op = function.scope() == at::RecordScope::FUNCTION && !function.isAsync();
-    if (thread && is_op) end_op(*thread);
+    if (thread && is_op(function) && !thread->views.is_view(function.name())) end_op(*thread);
     return;
   }
   try {

@@ -9,6 +9,7 @@
 
 #include "op_cache.h"
 #include "script_modules.h"
+#include "views.h"
 
 namespace lamina {
 
@@ -40,6 +41,7 @@ class EndsElsewhere {
 
 struct ThreadState {
   OpCache cache;
+  ViewCache views;
   ScriptModules modules;
   std::shared_ptr<EndsElsewhere> ends = std::make_shared<EndsElsewhere>();
 };

@@ -99,9 +99,16 @@ class EngineSteps:
         self.hook, self.say = hook, say
         self.here = _Steps()
         self.off = False
+        self.engines = list(ENGINES)
+
+    def install_new(self, is_imported):
+        """Hooks the runners of engines that have been imported since."""
+        for engine in [engine for engine in self.engines if is_imported(engine.module)]:
+            self.engines.remove(engine)
+            self.install(engine, sys.modules[engine.module])
 
     def install(self, engine, module):
-        """Never harms the import of the engine that it runs in."""
+        """Never harms the call that it runs in."""
         try:
             self._install(engine, module)
         except Exception as error:

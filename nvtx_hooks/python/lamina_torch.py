@@ -37,7 +37,7 @@ def _debug(text):
         _say(text)
 
 
-_hook = []
+_hook = []  # the extension, once it is there
 
 
 # ---- waiting for an import
@@ -94,12 +94,11 @@ def _install():
         import torch.nn.modules.module as modules
         from torch.nn.parameter import Parameter
 
+        _hook.append(hook)
         hook.install(modules.Module, Parameter, _describe)
         for derived in _classes_below(modules.Module):
             hook.see_class(derived)
         _debug("nn.Module calls are ranges")
-        _hook.append(hook)
-        _watch_engines(hook)
         if _started[0] != "modules":
             _load_ops()
     except Exception as error:
@@ -131,15 +130,6 @@ def _load_ops():
         _say(problem.decode())
     else:
         _debug("ops are ranges")
-
-
-def _watch_engines(hook):
-    if os.environ.get("LAMINA_PHASES") == "off":
-        return
-    engines = _sibling("lamina_engines")
-    steps = engines.EngineSteps(hook, _say)
-    for engine in engines.ENGINES:
-        _when_imported(engine.module, lambda engine=engine: steps.install(engine, sys.modules[engine.module]))
 
 
 def _sibling(name):
@@ -181,6 +171,7 @@ def _describe_outside(module, callers):
     name = _class_name(module)
     decodes = False
     if not callers:
+        _find_engines()
         path = _root_path(module, name)
         decodes = _decodes(module)
         if decodes:
@@ -251,14 +242,27 @@ def _tensor_text(tensor):
 
 # ---- steps
 
+_engine_steps = []
+_root_steps = []
+
+
+def _find_engines():
+    """Called at the first call of each root: an engine is imported long before it calls its model, first for a dry run."""
+    if os.environ.get("LAMINA_PHASES") == "off":
+        return
+    if not _engine_steps:
+        _engine_steps.append(_sibling("lamina_engines").EngineSteps(_hook[0], _say))
+    _engine_steps[0].install_new(_is_imported)
+
 
 def _find_steps():
     """Called at the first call of a root that decodes: by then all of torch is imported."""
-    if not _hook or os.environ.get("LAMINA_PHASES") == "off":
+    if _root_steps or os.environ.get("LAMINA_PHASES") == "off":
         return
     import torch
 
-    hook = _hook.pop()
+    hook = _hook[0]
+    _root_steps.append(hook)
     capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
     hook.find_steps(torch.Tensor, (torch.int64, torch.int32), torch._C._get_tracing_state, capturing)
     if hasattr(torch.cuda, "CUDAGraph") and capturing:

@@ -1,66 +1,68 @@
-"""Measured by scripts/bench-hook: hook_program.py call|op|step MODE. Prints one number: ns a module call, ns an op, or ms a
-decode step. Of what it measures it gives the lowest tenth, since other programs of the machine only add.
+"""Measured by scripts/bench-hook: hook_program.py call|op|step MODE. For each line of its input it prints the time of one sample:
+ns a module call, ns an op, or ms a decode step. Between samples it waits, so that several of these can take turns.
 
 MODE: plain (nothing of this program's own; an injected profiler may be there), nvtx-hooks (forward hooks with
 torch.cuda.nvtx), emit-nvtx (torch.autograd.profiler.emit_nvtx with shapes), torch-profiler (with_modules, with_stack and
-record_shapes), proton (Triton's).
+record_shapes), proton (Triton's), observer=FOLDER (record_function_floor-VERSION.so, what any observer of ops costs that
+asks for shapes).
 """
 import contextlib
+import ctypes
 import sys
 import time
 
 import torch
 from torch import nn
 
-ROUNDS = 15
+CALLS = 5000  # a sample
 
 
-def lowest_tenth(times):
-    return sorted(times)[len(times) // 10]
+def sample_ns(run):
+    begin = time.perf_counter_ns()
+    for _ in range(CALLS):
+        run()
+    return (time.perf_counter_ns() - begin) / CALLS
 
 
-def quiet_ns(run, times):
-    """The time of one `run` in the quiet rounds, in ns."""
-    run()
-    rounds = []
-    for _ in range(ROUNDS):
-        begin = time.perf_counter_ns()
-        for _ in range(times):
-            run()
-        rounds.append((time.perf_counter_ns() - begin) / times)
-    return lowest_tenth(rounds)
-
-
-def measure_call():
+def module_call():
     module, value = nn.Identity(), torch.zeros(1)
-    return quiet_ns(lambda: module(value), 20000)
+    return lambda: sample_ns(lambda: module(value))
 
 
-def measure_op():
+def op():
     value = torch.zeros(4, 8)
-    return quiet_ns(lambda: torch.neg(value), 20000)
+    return lambda: sample_ns(lambda: torch.neg(value))
 
 
-def measure_step():
+def decode_step():
     import transformers
 
-    config = transformers.MistralConfig(num_hidden_layers=16, sliding_window=None)
-    with torch.device("cuda"):
+    # Without a GPU the widths are small, which leaves the host's part of the step.
+    gpu = torch.cuda.is_available()
+    widths = {} if gpu else {"hidden_size": 64, "intermediate_size": 64, "vocab_size": 64, "num_attention_heads": 4, "num_key_value_heads": 1}
+    config = transformers.MistralConfig(num_hidden_layers=16, sliding_window=None, **widths)
+    device = torch.device("cuda" if gpu else "cpu")
+    with device:
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
-    cache = transformers.StaticCache(config, max_cache_len=640)
-    model(input_ids=torch.ones(4, 512, dtype=torch.int64, device="cuda"), past_key_values=cache, logits_to_keep=1)
-    token = torch.ones(4, 1, dtype=torch.int64, device="cuda")
+    prompt, steps = 512 if gpu else 8, 120
+    cache = transformers.StaticCache(config, max_cache_len=prompt + steps)
+    prompt_ids = torch.ones(4, prompt, dtype=torch.int64, device=device)
+    token = torch.ones(4, 1, dtype=torch.int64, device=device)
+    finish = torch.cuda.synchronize if gpu else lambda: None
+    taken = 0
 
-    def step():
-        model(input_ids=token, past_key_values=cache, logits_to_keep=1)
-        torch.cuda.synchronize()
-
-    steps = []
-    for _ in range(100):
+    def sample():
+        nonlocal taken
+        if taken % steps == 0:
+            cache.reset()
+            model(input_ids=prompt_ids, past_key_values=cache, logits_to_keep=1)
+        taken += 1
         begin = time.perf_counter_ns()
-        step()
-        steps.append(time.perf_counter_ns() - begin)
-    return lowest_tenth(steps[10:]) / 1e6
+        model(input_ids=token, past_key_values=cache, logits_to_keep=1)
+        finish()
+        return (time.perf_counter_ns() - begin) / 1e6
+
+    return sample
 
 
 def add_nvtx_hooks():
@@ -85,14 +87,22 @@ def mode(name):
         return torch.autograd.profiler.emit_nvtx(record_shapes=True)
     if name == "torch-profiler":
         return torch.profiler.profile(with_modules=True, record_shapes=True, with_stack=True)
+    if name.startswith("observer="):
+        version = ".".join(torch.__version__.split(".")[:2])
+        library = ctypes.CDLL(f"{name.partition('=')[2]}/record_function_floor-{version}.so")
+        library.record_function_floor_start()
     return proton() if name == "proton" else contextlib.nullcontext()
 
 
 def main():
-    measure = {"call": measure_call, "op": measure_op, "step": measure_step}[sys.argv[1]]
+    make_sample = {"call": module_call, "op": op, "step": decode_step}[sys.argv[1]]
     with torch.inference_mode(), mode(sys.argv[2]):
-        result = measure()
-    print(f"{result:.4f}")
+        sample = make_sample()
+        for _ in range(10):
+            sample()
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            print(f"{sample():.4f}", flush=True)
 
 
 main()

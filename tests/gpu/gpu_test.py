@@ -190,13 +190,18 @@ def test_same_kernels_as_torch_profiler(suite):
 # ---- the PyTorch hook
 
 
-def layers_program(suite, name, *arguments, **variables):
-    """A profile of the Mistral-shaped model, hooked as `lamina run` does it."""
+def hooked_program(suite, name, program, *arguments, **variables):
+    """(profile of a program with PyTorch, hooked as `lamina run` does it, finished process)"""
     out = suite.folder(name)
-    program = torch_program(suite, "torch_layers.py", *arguments)
-    done = suite.run([suite.lamina, "run", "-q", "-o", out, "--", *program], dict(suite.clean, **variables))
+    command = torch_program(suite, program, *arguments)
+    done = suite.run([suite.lamina, "run", "-q", "-o", out, "--", *command], dict(suite.clean, **variables))
     check("hooked" not in done.stderr and "ops are not seen" not in done.stderr, done.stderr)
-    return out
+    return out, done
+
+
+def layers_program(suite, name, *arguments, **variables):
+    """A profile of the Mistral-shaped model."""
+    return hooked_program(suite, name, "torch_layers.py", *arguments, **variables)[0]
 
 
 def kernels_by_class(suite, profile):
@@ -255,6 +260,26 @@ def test_layers_have_shapes(suite):
         print(f"    {' '.join(mode) or 'eager'}: {len(gemms)} GEMMs, such as {gemms[0]['trace']}")
 
 
+def test_compiled_region(suite):
+    """A compiled region is one layer, and CUDA graph trees replay into it what runs there without graphs."""
+    found, checksums = {}, set()
+    for mode in ("default", "reduce-overhead"):
+        profile, done = hooked_program(suite, f"compiled-{mode}", "torch_compiled.py", mode)
+        found[mode] = kernels_by_class(suite, profile)["steps"]
+        checksums.add(done.stdout)
+        print(f"    {mode}: " + ", ".join(f"{path or '(no module)'} {sum(kernels.values())}" for path, kernels in found[mode].items()))
+    checksums.add(suite.run(torch_program(suite, "torch_compiled.py", "reduce-overhead")).stdout)
+    check(len(checksums) == 1, f"results differ: {checksums}")
+    plain, graph = found["default"], found["reduce-overhead"]
+    region = "Net/Blocks/Torch-Compiled Region"
+    check(set(plain) == set(graph) == {"", "Net/Linear", region}, f"{set(plain)} {set(graph)}")
+    check(not differences({p: k for p, k in plain.items() if p != region}, {p: k for p, k in graph.items() if p != region}), "outside")
+    # Graph trees copy a region's inputs to where the graph reads them, and nothing else is more or less.
+    copies = graph[region] - plain[region]
+    check(not plain[region] - graph[region] and all(re.search("Memcpy|copy", name) for name in copies), f"{copies}")
+    print(f"    copies of graph trees: {dict(copies)}")
+
+
 def test_steps_found(suite):
     """Without any range of the program's: prefill and decode by the root's input, replays by what was captured."""
     for mode in ((), ("--graph",)):
@@ -277,11 +302,29 @@ def test_profiler_window(suite):
     check(activities and all(entry["phase"] == "work" for entry in activities), "kernels outside of cudaProfilerStart and Stop")
 
 
-def test_two_devices(suite):
-    listed = suite.run(["nvidia-smi", "-L"]).stdout.count("GPU ")
-    if listed < 2:
+def need_two_devices(suite):
+    if suite.run(["nvidia-smi", "-L"]).stdout.count("GPU ") < 2:
         raise Skip("one GPU")
+
+
+def test_two_devices(suite):
+    need_two_devices(suite)
     zoo(suite, "two-devices", ["eager_two_devices"])
+
+
+def test_data_parallel(suite):
+    """The replicas' threads have their layers: the same kernels on each device, none outside of a module but the copies."""
+    need_two_devices(suite)
+    profile, done = hooked_program(suite, "data-parallel", "torch_data_parallel.py")
+    check(done.stdout == suite.run(torch_program(suite, "torch_data_parallel.py")).stdout, "the result differs")
+    by_device = collections.defaultdict(collections.Counter)
+    for entry in suite.activities(profile):
+        if entry["phase"] == "steps" and entry["record"] == "kernel":
+            by_device[entry["device"]]["/".join(layer.split("(")[0] for layer in entry["path"])] += 1
+    for device, paths in by_device.items():
+        print(f"    device {device}: {dict(paths)}")
+    inside = [{path: count for path, count in paths.items() if "/" in path} for paths in by_device.values()]
+    check(len(inside) >= 2 and inside[0] and all(paths == inside[0] for paths in inside), "the devices differ")
 
 
 sys.exit(traced.main(globals()))

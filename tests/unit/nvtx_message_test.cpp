@@ -197,6 +197,8 @@ const Case kCases[] = {
      .kind = Kind::kOp,
      .name = "vllm::attention"},
 
+    {.format = "Dynamo's region", .text = "Torch-Compiled Region: 0/1", .kind = Kind::kLayer, .name = "Torch-Compiled Region"},
+
     {.format = "noise", .text = "ncclAllReduce", .kind = Kind::kIgnored, .name = "", .domain = "NCCL"},
     {.format = "noise", .text = "[DG] gemm", .kind = Kind::kIgnored, .name = ""},
 
@@ -207,6 +209,7 @@ const Case kCases[] = {
     {.format = "", .text = "A @ b", .kind = Kind::kLayer, .name = "A @ b"},
     {.format = "", .text = "a b in=[[1]]", .kind = Kind::kLayer, .name = "a b in=[[1]]"},
     {.format = "", .text = "denoising_step_", .kind = Kind::kLayer, .name = "denoising_step_"},
+    {.format = "", .text = "Torch-Compiled Region", .kind = Kind::kLayer, .name = "Torch-Compiled Region"},
     {.format = "", .text = "execute_model", .kind = Kind::kLayer, .name = "execute_model"},
     {.format = "", .text = "[Executor] _forward_step 47", .kind = Kind::kLayer, .name = "[Executor] _forward_step 47"},
     {.format = "", .text = "layer_wise_benchmarks", .kind = Kind::kLayer, .name = "layer_wise_benchmarks"},
@@ -268,6 +271,7 @@ TEST(NvtxMessages, NumbersThatChangeAreNotPartOfAName) {
       {"aten::mm, op_id = 2089, sizes = [[4]], input_op_ids = [(2087,0)]", "aten::mm, op_id = 1, sizes = [[4]]"},
       {"aten::mm, seq = 1, op_id = 2, sizes = [[4]]", "aten::mm, seq = 9, op_id = 3, sizes = [[4]]"},
       {"denoising_step_3_t999", "denoising_step_14_t0"},
+      {"Torch-Compiled Region: 0/0", "Torch-Compiled Region: 12/3_1"},
       {"b=32 s=1 past=2090 NP4", "b=32 s=1 past=2091 NP4"},
       {"execute_context_0(0)_generation_32(32)", "execute_context_4(2048)_generation_0(0)"},
       {"[Executor] _forward_step 47: 0 ctx reqs, 32 gen reqs", "[Executor] _forward_step 48: 1 ctx reqs, 32 gen reqs"},

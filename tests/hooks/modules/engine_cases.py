@@ -1,5 +1,6 @@
 """Serving engines whose steps must be found. The packages of engines/ have the runners and batches of vLLM's and SGLang's
 versions as far as the hook looks at them; the cases run their schedule, and return the ranges expected."""
+import inspect
 import os
 import sys
 from types import SimpleNamespace as Batch
@@ -9,6 +10,8 @@ import torch
 from torch import nn
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines"))
+from sglang.srt.model_executor.model_runner import ModelRunner  # noqa: E402
+from vllm.v1.worker.gpu_worker import Worker  # noqa: E402
 
 MODEL = "Linear(weight=float32[4, 4], bias=float32[4]) @ Linear"
 SAMPLER = "Identity @ Identity"
@@ -47,8 +50,6 @@ def vllm_0_15(new, cached, tokens, drafts={}):
 
 def serve_with_vllm(output):
     """A prompt in two chunks, decodes, another prompt beside, decodes with drafts, nothing scheduled."""
-    from vllm.v1.worker.gpu_worker import Worker
-
     worker = Worker()
     worker.serve(output(["a"], {}, {"a": 30}))
     worker.serve(output([], {"a": 0}, {"a": 20}))
@@ -73,8 +74,6 @@ def case_vllm_0_15():
 
 def case_vllm_warm_up():
     """Made-up batches of the start are no steps."""
-    from vllm.v1.worker.gpu_worker import Worker
-
     batch = vllm_0_15(["a"], {}, {"a": 30})
     Worker().compile_or_warm_up_model(batch)
     Worker().serve(batch)
@@ -82,8 +81,6 @@ def case_vllm_warm_up():
 
 
 def case_vllm_exception():
-    from vllm.v1.worker.gpu_worker import Worker
-
     worker = Worker()
     try:
         worker.execute_model(scheduler_output=vllm_0_15(["a"], {}, {"a": 3}), fail=True)
@@ -94,8 +91,6 @@ def case_vllm_exception():
 
 def case_vllm_without_sampling():
     """Of a rank that does not sample: the next step ends the one before."""
-    from vllm.v1.worker.gpu_worker import Worker
-
     worker = Worker()
     for _ in range(3):
         worker.execute_model(vllm_0_15([], {"a": 1}, {"a": 1}))
@@ -105,10 +100,6 @@ def case_vllm_without_sampling():
 
 
 def case_vllm_looks_the_same():
-    import inspect
-
-    from vllm.v1.worker.gpu_worker import Worker
-
     assert list(inspect.signature(Worker.execute_model).parameters) == ["self", "scheduler_output", "fail"]
     assert Worker.execute_model.__doc__ == "A step." and Worker.execute_model.__name__ == "execute_model"
     return []
@@ -126,8 +117,6 @@ def sglang(mode, sequences, tokens, lengths=None):
 
 
 def case_sglang():
-    from sglang.srt.model_executor.model_runner import ModelRunner
-
     runner = ModelRunner()
     for batch in (sglang("extend", 2, 40), sglang("decode", 2, 2), sglang("mixed", 3, 12, [10, 1, 1]), sglang("idle", 0, 0),
                   sglang("decode", 3, 3)):
@@ -137,8 +126,6 @@ def case_sglang():
 
 def case_sglang_speculative():
     """The draft model's runs are of the step of the model that verifies."""
-    from sglang.srt.model_executor.model_runner import ModelRunner
-
     target, draft = ModelRunner(), ModelRunner(is_draft_worker=True)
     for _ in range(2):
         target.forward(sglang("target_verify", 2, 8))

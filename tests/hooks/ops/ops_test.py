@@ -64,12 +64,25 @@ def tensors_and_scalars():
     equal(text_of(lambda: x.neg()), "aten::neg(float32[])")
 
 
+def views_have_no_ranges():
+    x = torch.ones(4, 6)
+    texts = pushes(lambda: x.view(6, 4).t()[1:, None].expand(3, 5, 6).permute(2, 0, 1).narrow(0, 1, 2).squeeze().split(1))
+    equal(texts, [])
+    # What may copy has one, and so has the copy.
+    texts = pushes(lambda: x.t().reshape(24))
+    assert [text.split("(")[0] for text in texts][:2] == ["aten::reshape", "aten::clone"], texts
+    assert any("aten::conj_physical" in text for text in pushes(lambda: torch.ones(2, dtype=torch.complex64).conj().resolve_conj()))
+    # By the whole name only.
+    op = define("view", "Tensor a", lambda a: a.clone())
+    equal(text_of(lambda: op(x)), "lamina_test::view(float32[4, 6])")
+
+
 def dtypes():
     names = "uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 bool"
     newer = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e8m0fnu uint16 uint32 uint64"
     for name in names.split() + [name for name in newer.split() if hasattr(torch, name)]:
         x = torch.empty(2, dtype=getattr(torch, name))
-        equal(text_of(lambda: x.view(2, 1)), f"aten::view({name}[2], [2, 1])")
+        equal(text_of(lambda: x.repeat(2, 1)), f"aten::repeat({name}[2], [2, 1])")
 
 
 def all_kinds():
@@ -113,7 +126,7 @@ def unusual_tensors():
     equal(text_of(lambda: quantised.dequantize()), "aten::dequantize(quint8[4, 4])")
     equal(text_of(lambda: x.to("meta")).split(",")[0], "aten::to(float32[4")
     meta = torch.empty(3, 2, device="meta")
-    equal(text_of(lambda: meta.t()), "aten::t(float32[3, 2])")
+    equal(text_of(lambda: meta.neg()), "aten::neg(float32[3, 2])")
     for sparse in (x.to_sparse(), x.to_sparse_csr()):
         assert "float32[4, 4]" in text_of(lambda: torch.mm(sparse, x))
     nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
