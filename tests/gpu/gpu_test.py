@@ -276,7 +276,7 @@ def test_compiled_region(suite):
     check(not differences({p: k for p, k in plain.items() if p != region}, {p: k for p, k in graph.items() if p != region}), "outside")
     # Graph trees copy a region's inputs to where the graph reads them, and nothing else is more or less.
     copies = graph[region] - plain[region]
-    check(not plain[region] - graph[region] and all(re.search("Memcpy|copy", name) for name in copies), f"{copies}")
+    check(not plain[region] - graph[region] and all(re.search("(?i)memcpy|copy", name) for name in copies), f"{copies}")
     print(f"    copies of graph trees: {dict(copies)}")
 
 
@@ -313,7 +313,7 @@ def test_two_devices(suite):
 
 
 def test_data_parallel(suite):
-    """The replicas' threads have their layers: the same kernels on each device, none outside of a module but the copies."""
+    """The replicas' threads have their layers: those of the module, the same kernels as often on each device."""
     need_two_devices(suite)
     profile, done = hooked_program(suite, "data-parallel", "torch_data_parallel.py")
     check(done.stdout == suite.run(torch_program(suite, "torch_data_parallel.py")).stdout, "the result differs")
@@ -323,7 +323,7 @@ def test_data_parallel(suite):
             by_device[entry["device"]]["/".join(layer.split("(")[0] for layer in entry["path"])] += 1
     for device, paths in by_device.items():
         print(f"    device {device}: {dict(paths)}")
-    inside = [{path: count for path, count in paths.items() if "/" in path} for paths in by_device.values()]
+    inside = [{path: count for path, count in paths.items() if path.startswith("Sequential/")} for paths in by_device.values()]
     check(len(inside) >= 2 and inside[0] and all(paths == inside[0] for paths in inside), "the devices differ")
 
 
