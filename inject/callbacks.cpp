@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "inject/busy.h"
+#include "inject/call_stacks.h"
 #include "inject/graph_callbacks.h"
 #include "inject/log.h"
 #include "inject/ranges.h"
@@ -75,6 +76,8 @@ void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpt
   if (failed(call)) flags |= kLaunchFailed;
   if (!log.call.collected) flags |= kLaunchNotCollected;
   log.sync_step();
+  bool runs = (flags & (kLaunchCaptured | kLaunchFailed)) == 0;
+  if (runs) note_call_stack(recorder, log, call.symbolName);
   log.append(RecordKind::kLaunch, flags, call.correlationId, record);
 }
 
@@ -111,7 +114,10 @@ void on_driver_call(Recorder& recorder, CUpti_CallbackId id, const CUpti_Callbac
 }
 
 [[gnu::noinline]] void on_resource(Recorder& recorder, CUpti_CallbackId id, const CUpti_ResourceData& resource) {
-  if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) return recorder.activity.forget_names();
+  if (id == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) {
+    recorder.stacks.forget_addresses();  // most likely the library that the module came with is going
+    return recorder.activity.forget_names();
+  }
   auto* graph = static_cast<const CUpti_GraphData*>(resource.resourceDescriptor);
   if (!graph) return;
   with_log(recorder, [&](ThreadLog& log) { on_graph_event(recorder, log, id, *graph); });

@@ -14,6 +14,14 @@ namespace {
 constexpr std::string_view kModuleMarker = "{'Module':";  // of vLLM, SGLang and TensorRT-LLM: an instance path
 
 constexpr std::string_view kHookDomain = "lamina";  // of the PyTorch hook
+constexpr std::string_view kEmitNvtxOp = ", op_id = ";
+constexpr std::string_view kExtensionCall = ") <- ";
+
+// `aten::mm(…)` and `raw_ops.rotary_embedding(…) <- raw_ops.so`, not a module's `Linear(…) @ Net.up` nor a step.
+bool is_hook_op(std::string_view text) {
+  if (text.find(" @ ") != std::string_view::npos) return false;
+  return text.substr(0, text.find('(')).find("::") != std::string_view::npos || text.find(kExtensionCall) != std::string_view::npos;
+}
 
 constexpr uint32_t kFirstContext = kOtherContext + 1;
 
@@ -67,9 +75,11 @@ const StringEntry* Definitions::new_string(std::string_view text, uint32_t domai
 void Definitions::classify(StringEntry& entry) {
   std::string_view text = entry.text;
   entry.unique = text.starts_with(kModuleMarker);
+  bool from_hook = entry.domain != 0 && strings_[entry.domain - 1].text == kHookDomain;
+  entry.is_op = (from_hook && is_hook_op(text)) || text.find(kEmitNvtxOp) != std::string_view::npos;
   if (auto phase = phase_of(text, phase_patterns_)) {
     entry.unique = true;
-    entry.found = entry.domain != 0 && strings_[entry.domain - 1].text == kHookDomain;
+    entry.found = from_hook;
     auto known = string_ids_.find({*phase, 0});
     entry.phase = known != string_ids_.end() ? known->second->id : new_string(*phase, 0, false)->id;
   }
@@ -126,6 +136,16 @@ void Definitions::add_clock_pair() {
   ClockPairRecord record{{}, host_now(), realtime_now()};
   std::lock_guard lock(mutex_);
   append(RecordKind::kClockPair, 0, record);
+}
+
+void Definitions::add_code(uint32_t place, const CodeRecord& record) {
+  std::lock_guard lock(mutex_);
+  append(RecordKind::kCode, place, record);
+}
+
+void Definitions::add_stack(uint32_t stack, const StackRecord& record) {
+  std::lock_guard lock(mutex_);
+  append(RecordKind::kStack, stack, record);
 }
 
 void Definitions::add_loss(LossKind kind, uint64_t count) {

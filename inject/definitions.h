@@ -30,6 +30,7 @@ struct StringEntry {
   uint32_t domain = 0;    // string id of the domain's name
   uint32_t phase = 0;     // string id of the phase that it opens; 0: none
   bool unique = false;    // can be open only once on a thread: a phase, a module's instance path
+  bool is_op = false;     // tells by itself where the kernels inside of it come from: an op, or a call of an extension
   bool found = false;     // a phase that the PyTorch hook found by itself: one that the program names counts before it
   std::string_view text;  // valid for ever
 };
@@ -59,6 +60,8 @@ class Definitions {
   void add_property(std::string_view key, std::string_view value);
   void add_thread(uint32_t number, uint32_t tid, std::string_view name);
   void add_clock_pair();
+  void add_code(uint32_t place, const format::CodeRecord& record);
+  void add_stack(uint32_t stack, const format::StackRecord& record);
   void add_loss(format::LossKind kind, uint64_t count);
 
   // The records that came since the last call; valid until the next. For one thread only, the writer.

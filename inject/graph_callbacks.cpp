@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "inject/call_stacks.h"
 #include "inject/recorder.h"
 
 namespace lamina {
@@ -75,6 +76,8 @@ void on_graph_event(Recorder& recorder, ThreadLog& log, CUpti_CallbackId id, con
       return append(RecordKind::kGraphDestroyed, graph_id(cupti, graph.graph), GraphDestroyedRecord{});
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
       log.call.captured = true;
+      log.sync_step();
+      note_call_stack(recorder, log, log.call.symbol);
       return append(RecordKind::kGraphNode, log.current_context(), GraphNodeRecord{{}, node_id(cupti, graph.node)},
                     kernel_name(recorder, log));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
@@ -115,6 +118,8 @@ void on_graph_call(Recorder& recorder, ThreadLog& log, GraphCall kind, const CUp
   }
   bool in_exec = kind == GraphCall::kExecNodeSetParams;
   auto node = static_cast<CUgraphNode>(in_exec ? parameters.second : parameters.first);
+  log.sync_step();
+  note_call_stack(recorder, log, nullptr);
   uint32_t exec = in_exec ? exec_id(cupti, static_cast<CUgraphExec>(parameters.first)) : 0;
   append_graph(recorder, log, RecordKind::kGraphNodeSetParams, log.current_context(),
                GraphNodeSetParamsRecord{{}, node_id(cupti, node)}, exec);

@@ -77,6 +77,9 @@ Options read_options() {
   }
   options.every = static_cast<uint64_t>(positive_number("LAMINA_EVERY", 1));
   if (options.every == 0) options.every = 1;
+  std::string stacks = variable("LAMINA_STACKS");
+  if (!stacks.empty() && stacks != "on" && stacks != "off") log_line("LAMINA_STACKS=%s is neither on nor off: using on", stacks.c_str());
+  options.stacks = stacks != "off";
   constexpr size_t kLeastBufferBytes = 128u << 10;  // below, a single thread could not record
   options.buffer_bytes = std::max(static_cast<size_t>(positive_number("LAMINA_BUFFER_MB", 64) * (1 << 20)), kLeastBufferBytes);
   options.exit_deadline_s = positive_number("LAMINA_EXIT_DEADLINE", options.exit_deadline_s);

@@ -74,6 +74,8 @@ enum class RecordKind : uint8_t {
   kClockPair = 6,
   kLoss = 7,
   kThreadName = 8,
+  kCode = 9,
+  kStack = 10,
   // thread
   kThreadState = 20,
   kStepChange = 21,
@@ -81,6 +83,7 @@ enum class RecordKind : uint8_t {
   kPop = 23,
   kMark = 24,
   kLaunch = 25,
+  kCallStack = 26,
   kGraphCreated = 30,
   kGraphNode = 31,
   kGraphNodeCloned = 32,
@@ -179,6 +182,7 @@ enum class LossKind : uint32_t {
   kContexts = 5,         // past the limit of contexts: `count` ranges went to kOtherContext
   kStrings = 6,          // past the limit of strings: `count` texts were replaced
   kSignalHandlers = 7,   // `count` NVTX events of a signal handler came while its thread was in the recorder
+  kStacks = 8,           // past the limit of stacks: `count` launches have none
 };
 
 struct LossRecord {  // `id`: a LossKind
@@ -190,6 +194,28 @@ struct ThreadNameRecord {  // `id`: number of the thread
   RecordHeader header;
   uint32_t tid;  // of the system
   uint32_t name;  // string id
+};
+
+// A place in the program's code, just before a return address. `id`: of the place, from 1. String ids are 0 where nothing is
+// known.
+struct CodeRecord {
+  RecordHeader header;
+  uint32_t module;    // string id: path of the ELF file; 0: code of no file
+  uint32_t build_id;  // string id
+  uint32_t function;  // string id, mangled
+  uint32_t file;      // string id: source
+  uint32_t line;
+  uint32_t reserved;
+  uint64_t offset;  // vaddr in the file; of no file: the address
+};
+
+// A frame of call stacks: the stack is this frame, and those of its parent around it. `id`: of the stack, from 1.
+struct StackRecord {
+  RecordHeader header;
+  uint32_t parent;  // stack; 0: this is the outermost
+  uint32_t code;
+  uint32_t kernel;  // string id of the mangled name of what is launched from here; 0: not known, or a frame further out
+  uint32_t reserved;
 };
 
 // ---- a thread's stream ------------------------------------------------------------------------------------------
@@ -241,6 +267,11 @@ struct LaunchRecord {  // `id`: correlation id. Written when the call returns.
   uint32_t graph_exec;      // graph launches: id of the executable graph; 0: not known
   uint32_t graph_sequence;  // graph launches: how many graph records the process had made: what came later does not count
   uint32_t reserved;
+};
+
+// The native call stack of the launch, graph node or new parameters that come next in this stream. `id`: stack.
+struct CallStackRecord {
+  RecordHeader header;
 };
 
 // Graph records of all threads, in the order of GraphHeader::sequence, tell one story: a graph may be captured on one
@@ -382,6 +413,9 @@ static_assert(sizeof(PropertyRecord) == 16 && kIsPlain<PropertyRecord>);
 static_assert(sizeof(ClockPairRecord) == 24 && kIsPlain<ClockPairRecord>);
 static_assert(sizeof(LossRecord) == 16 && kIsPlain<LossRecord>);
 static_assert(sizeof(ThreadNameRecord) == 16 && kIsPlain<ThreadNameRecord>);
+static_assert(sizeof(CodeRecord) == 40 && kIsPlain<CodeRecord>);
+static_assert(sizeof(StackRecord) == 24 && kIsPlain<StackRecord>);
+static_assert(sizeof(CallStackRecord) == 8 && kIsPlain<CallStackRecord>);
 static_assert(sizeof(ThreadStateRecord) == 16 && kIsPlain<ThreadStateRecord>);
 static_assert(sizeof(OpenCall) == 8 && kIsPlain<OpenCall>);
 static_assert(sizeof(StepChangeRecord) == 8 && kIsPlain<StepChangeRecord>);

@@ -90,6 +90,7 @@ bool Recorder::start() {
   add_process_properties(*this);
   definitions.add_clock_pair();
   collector.start(cupti);
+  if (options.stacks) stacks.open();
   // The writer must not take signals meant for the program's threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -176,6 +177,7 @@ void Recorder::write_round(bool all_activity) {
     activity_records_ += activity_chunk.activities;
     chunks.emplace_back(header, std::move(activity_chunk.records));
   }
+  stacks.describe();
   definitions.add_loss(LossKind::kActivityRecords, activity.take_lost());
   definitions.add_loss(LossKind::kSignalHandlers, Busy::take_left_out());
   std::span<const char> records = definitions.drain();
@@ -290,8 +292,8 @@ void Recorder::after_fork_in_child() {
 }
 
 // In the order in which they are taken inside of each other.
-std::array<std::mutex*, 5> Recorder::mutexes_across_fork() {
-  return {&collector.mutex(), &steps.mutex(), &definitions.mutex(), &start_end_ranges.mutex(), &pool_.mutex()};
+std::array<std::mutex*, 6> Recorder::mutexes_across_fork() {
+  return {&collector.mutex(), &steps.mutex(), &stacks.mutex(), &definitions.mutex(), &start_end_ranges.mutex(), &pool_.mutex()};
 }
 
 }  // namespace lamina

@@ -20,6 +20,7 @@
 #include "inject/file_writer.h"
 #include "inject/options.h"
 #include "inject/phases.h"
+#include "inject/stacks.h"
 #include "inject/start_end_ranges.h"
 #include "inject/thread_log.h"
 
@@ -59,6 +60,7 @@ class Recorder {
   Steps steps;
   StartEndRanges start_end_ranges;
   Collector collector{options};
+  Stacks stacks{definitions};
   Cupti cupti;
   ActivityDecoder activity{definitions, options.buffer_bytes};
 
@@ -80,7 +82,7 @@ class Recorder {
   bool open_file();
   void run_writer();
   bool finish_was_asked();
-  std::array<std::mutex*, 5> mutexes_across_fork();
+  std::array<std::mutex*, 6> mutexes_across_fork();
   void write_round(bool all_activity);
   void drain_thread(ThreadLog& log, Chunks& chunks);
   void free_finished_threads();

@@ -1,5 +1,6 @@
 #include "inject/thread_log.h"
 
+#include "inject/call_stacks.h"
 #include "inject/callback_memory.h"
 #include "inject/definitions.h"
 
@@ -10,6 +11,10 @@ using namespace format;
 void* ThreadLog::operator new(size_t bytes) { return mapped_pages()->allocate(bytes); }
 
 void ThreadLog::operator delete(void* log) noexcept { mapped_pages()->deallocate(log, sizeof(ThreadLog)); }
+
+ThreadLog::~ThreadLog() { delete stacks; }
+
+bool ThreadLog::in_op() const { return top_->name && top_->name->is_op; }
 
 int ThreadLog::next_level(uint32_t domain) const {
   for (const OpenRange* range = top_; range != open_; --range) {

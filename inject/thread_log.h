@@ -18,6 +18,7 @@
 namespace lamina {
 
 class Definitions;
+class ThreadStacks;
 struct StringEntry;
 
 struct OpenRange {
@@ -37,6 +38,7 @@ class ThreadLog {
 
   static void* operator new(size_t bytes);
   static void operator delete(void* log) noexcept;
+  ~ThreadLog();
 
   ThreadLog(uint32_t number, uint32_t tid, BlockPool& pool, const Steps& steps)
       : number_(number), tid_(tid), pool_(pool), process_step_(steps.current_step()), step_(&process_step_) {}
@@ -110,6 +112,9 @@ class ThreadLog {
     if (has_room(kTimedBytes) || next_block()) [[likely]] write_timed(kind, flags, id, time);
   }
 
+  // Whether the innermost range tells where kernels inside of it come from.
+  bool in_op() const;
+
   // What CUPTI tells at the start of a driver call, for what happens inside of it.
   struct Call {
     const char* symbol = nullptr;  // the launched kernel's mangled name, if it is a launch
@@ -126,6 +131,7 @@ class ThreadLog {
   static constexpr size_t kStringCacheEntries = 512;
   StringCacheEntry string_cache[kStringCacheEntries];
   ContextCache context_cache;
+  ThreadStacks* stacks = nullptr;
 
   // ---- the writer's side
 

@@ -111,9 +111,12 @@ void Attribution::read_thread(const Chunk& chunk) {
   if (uint32_t missing = chunk.header.sequence - thread.next_sequence; missing != 0) {
     account_.lost_pieces += missing <= INT32_MAX ? missing : 1;  // else one that should have come before
     settle(thread);
+    leave_stack(thread);
     if (!thread.lost) thread.before_loss = std::move(thread.frames);
     thread.lost = true;
     thread.frames.clear();
+    thread.native_frames = 0;
+    thread.stack = 0;
     thread.context_since = kRootContext;
   }
   thread.next_sequence = chunk.header.sequence + 1;
@@ -133,6 +136,7 @@ void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordVi
       thread.step = counted_step(record.header().id);
       return;
     case RecordKind::kLaunch: return launch(thread, record);
+    case RecordKind::kCallStack: thread.stack = record.header().id; return;
     case RecordKind::kPush:
       if (thread.lost) return;
       if (auto push_record = record.as<PushRecord>()) push(thread, record.header().id, push_record->time);
@@ -154,6 +158,7 @@ void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordVi
 void Attribution::restore(Thread& thread, const RecordView& record) {
   auto state = record.as<ThreadStateRecord>();
   if (!state) return;
+  leave_stack(thread);
   auto bytes = record.behind<ThreadStateRecord>();
   std::vector<Frame> known = std::move(thread.lost ? thread.before_loss : thread.frames);
   thread.frames.clear();
@@ -179,6 +184,7 @@ void Attribution::stand_in(Thread& thread, uint32_t context) {
   thread.context_since = context;
   settle(thread);
   thread.frames.clear();
+  thread.native_frames = 0;
   std::vector<uint32_t> chain;
   for (const ContextInfo* info = definitions_.context(context); info; info = definitions_.context(info->parent)) {
     chain.push_back(context);
@@ -191,6 +197,7 @@ void Attribution::stand_in(Thread& thread, uint32_t context) {
 }
 
 void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
+  leave_stack(thread);
   if (thread.frames.size() >= kMaxFrames) {
     ++account_.damaged_records;
     return;
@@ -234,6 +241,7 @@ void Attribution::join_twin(Thread& thread, Frame& inner) {
 }
 
 void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
+  leave_stack(thread);
   if (index >= thread.frames.size()) {
     ++account_.damaged_records;
     return;
@@ -304,6 +312,7 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (flags & kLaunchNotCollected) return void(++account_.not_collected);
   if (thread.lost) stand_in(thread, launched->context);
   settle(thread);
+  enter_stack(thread);
   auto entry = std::make_shared<Launch>();
   entry->kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
   entry->shown = shown(thread.step);
@@ -317,7 +326,7 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   }
   for (Frame& frame : thread.frames) {
     if (!frame.is_layer()) continue;
-    entry->in_layer = true;
+    if (!frame.is_native) entry->in_layer = true;
     entry->layer_trace = frame.meaning->trace;
     if (entry->kind != LaunchKind::kGraph) continue;
     if (frame.is(NvtxMessage::Kind::kLeftOut)) entry->layers.clear();
@@ -353,6 +362,7 @@ CapturedCallPtr Attribution::capture(Thread& thread) {
       call->name = frame.meaning->name;
       call->trace = frame.meaning->trace;
       call->is_op = is_op;
+      call->is_native = frame.is_native;
       call->left_out = left_out;
       call->depth = chain ? chain->depth + (chain->is_op ? 0 : 1) : 0;
       call->order = frame.order;
@@ -375,7 +385,10 @@ void Attribution::graph_record(uint32_t id, Thread& thread, const RecordView& re
   auto header = record.as<GraphHeader>();
   if (!is_graph_record || !header) return;
   bool placed = record.header().kind == RecordKind::kGraphNode || record.header().kind == RecordKind::kGraphNodeSetParams;
-  if (placed) settle(thread);
+  if (placed) {
+    settle(thread);
+    enter_stack(thread);
+  }
   CapturedCallPtr call = placed ? capture(thread) : nullptr;
   uint64_t sequence = full_sequence(header->sequence);
   if (sequence < next_graph_event_) return;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,6 +38,14 @@ struct Activity {
   bool timed = false;
 };
 
+// How native call stacks show. Where no range is open they are the layers, and where no op is, the trace.
+enum class StackView {
+  kTrace,   // only the trace, also of what is in no range
+  kUsual,
+  kLayers,  // they are layers inside of ranges too
+  kFull,    // also those frames that say nothing of the program
+};
+
 // Why an activity stands where it does.
 enum class Placement {
   kLayer,          // under an open range
@@ -56,8 +65,8 @@ class Attribution {
   using Observer = std::function<void(const Activity&, Position, Placement, uint32_t step)>;
 
   // Without phases all is one phase `all`.
-  Attribution(LayerTree& tree, Account& account, PhaseSource phases, Observer observer = nullptr)
-      : tree_(tree), account_(account), observer_(std::move(observer)), phases_(phases) {}
+  Attribution(LayerTree& tree, Account& account, PhaseSource phases, Observer observer = nullptr, StackView view = StackView::kUsual)
+      : tree_(tree), account_(account), observer_(std::move(observer)), phases_(phases), view_(view) {}
 
   // The chunks of one process file in file order, then finish().
   void add(const Chunk& chunk);
@@ -81,6 +90,7 @@ class Attribution {
     uint32_t call;     // number among the thread's calls
     const Meaning* meaning;
     bool is_phase;      // which is no layer
+    bool is_native;     // no range: of the native call stack of the launch at hand
     bool settled;       // only the innermost call may not be: the next may be its twin
     bool has_twin;      // a call inside of it is the same call, told by another: it counts once, here
     uint32_t twin_of;   // number of the call outside that is the same; 0: none
@@ -103,6 +113,13 @@ class Attribution {
     bool lost = false;
     std::vector<Frame> before_loss;
     uint32_t context_since = 0;  // that `frames` were made of
+    uint32_t stack = 0;          // of the launch or node that comes next
+    size_t native_frames = 0;    // how many of `frames`, the innermost, are of the native call stack
+  };
+  // A native call stack: the functions that are shown, outermost first, and the trace that they are.
+  struct CallStack {
+    std::vector<const Meaning*> layers;
+    std::unique_ptr<Meaning> trace;  // null: nothing of it is shown
   };
   // A layer that was open at a launch.
   struct OpenLayer {
@@ -147,6 +164,11 @@ class Attribution {
   Position no_module(uint32_t step);
   Position place(Thread& thread);
   static Placed& placed_in(Frame& frame, uint32_t step);
+  const CallStack& call_stack(uint32_t id);
+  const Meaning* frame_meaning(const std::string& label);
+  void enter_stack(Thread& thread);
+  void enter_frames(Thread& thread, std::span<const Meaning* const> calls);
+  static void leave_stack(Thread& thread);
   CapturedCallPtr capture(Thread& thread);
   uint32_t trace_of(const Thread& thread);
   uint64_t full_sequence(uint32_t low) const;
@@ -168,11 +190,13 @@ class Attribution {
   void resolve_conditionals(bool all);
   LaunchPtr enclosing_launch(const Activity& activity) const;
   void forget_old();
+  void add_libraries();
 
   LayerTree& tree_;
   Account& account_;
   Observer observer_;
   PhaseSource phases_;
+  StackView view_;
   ProcessDefinitions definitions_;
   GraphModel graphs_;
   // Graph events of threads that are ahead of others, by sequence, until those before them are read.
@@ -183,6 +207,15 @@ class Attribution {
   std::unordered_map<uint32_t, std::unique_ptr<Meaning>> meanings_;  // by string
   std::map<std::pair<const Meaning*, const Meaning*>, std::unique_ptr<Meaning>> joined_;  // of outer and inner call
   std::unique_ptr<Meaning> other_range_;  // of kOtherContext
+  std::unordered_map<uint32_t, CallStack> call_stacks_;  // by stack
+  std::unordered_map<std::string, std::unique_ptr<Meaning>> frame_meanings_;
+  // Where kernels are launched from: a kernel is of one library, so what one of its launches shows holds for all.
+  std::unordered_map<uint32_t, uint32_t> kernel_libraries_;  // string id of the mangled name to LayerTree::name_id
+  struct KernelUse {
+    double us = 0;
+    uint64_t count = 0;
+  };
+  std::unordered_map<uint64_t, KernelUse> kernel_uses_;  // root in the summary << 32 | mangled
   std::unordered_map<uint32_t, Position> roots_;      // by step
   std::unordered_map<uint32_t, Position> no_module_;  // by step
   uint64_t order_ = 0;

@@ -18,6 +18,8 @@ constexpr size_t kMaxReplayedCalls = 4u << 20;
 constexpr size_t kMaxConditionals = 20'000;
 constexpr size_t kMaxAnchors = 4096;  // of an executable graph
 
+constexpr std::string_view kUnknownLibrary = "(not known)";
+constexpr std::string_view kCopies = "(memcpy and memset)";
 constexpr std::string_view kApartNames[] = {"", "", "(driver)", "(unknown node)", "(stale node)", "(ambiguous node)"};
 
 }  // namespace
@@ -130,7 +132,9 @@ void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& la
   CapturedCallPtr layer = node->call;
   bool goes_on = true;
   for (; layer && layer->is_op; layer = layer->parent) goes_on = goes_on && add_to_trace(trace, tree_.name(layer->trace));
-  Placement placement = layer || launch.in_layer ? Placement::kLayer : Placement::kNoRange;
+  bool in_range = launch.in_layer;
+  for (const CapturedCall* call = layer.get(); call && !in_range; call = call->parent.get()) in_range = !call->is_native && !call->is_op;
+  Placement placement = in_range ? Placement::kLayer : Placement::kNoRange;
   uint32_t trace_id = tree_.name_id(trace);
   if (trace_id == 0 && layer) trace_id = layer->trace != 0 ? layer->trace : launch.trace;
   if (trace_id == 0 && !layer) trace_id = launch.own_trace();
@@ -173,6 +177,9 @@ void Attribution::emit(const Activity& activity, Position parent, uint32_t trace
   ++account_.by_placement[static_cast<size_t>(placement)];
   if (!activity.timed) ++account_.without_time;
   account_.total_us += us;
+  KernelUse& use = kernel_uses_[static_cast<uint64_t>(root(step).summary) << 32 | activity.mangled];
+  use.us += us;
+  ++use.count;
   tree_.add_activity(parent == root(step) ? no_module(step) : parent, activity.name, trace, us, order);
   if (observer_) observer_(activity, parent, placement, step);
 }
@@ -267,6 +274,16 @@ void Attribution::finish() {
     if (launch->kind == LaunchKind::kKernel) ++account_.without_activity;
   }
   launches_.clear();
+  add_libraries();
+}
+
+void Attribution::add_libraries() {
+  for (const auto& [key, use] : kernel_uses_) {
+    auto kernel = static_cast<uint32_t>(key);
+    auto known = kernel_libraries_.find(kernel);
+    uint32_t library = known != kernel_libraries_.end() ? known->second : tree_.name_id(kernel != 0 ? kUnknownLibrary : kCopies);
+    tree_.add_library(static_cast<uint32_t>(key >> 32), library, use.us, use.count);
+  }
 }
 
 }  // namespace lamina

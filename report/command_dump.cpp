@@ -82,7 +82,7 @@ void run_dump(const std::string& profile) {
                           const ProcessDefinitions& definitions) {
     lines.add(activity_json(activity, position, placement, step, definitions, tree));
   };
-  read_profile(profile, tree, std::nullopt, observer);
+  read_profile(profile, tree, std::nullopt, observer, StackView::kTrace);
 }
 
 }  // namespace

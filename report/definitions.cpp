@@ -17,6 +17,8 @@ bool ProcessDefinitions::add(const RecordView& record) {
     case RecordKind::kString: return add_string(record);
     case RecordKind::kProperty: return add_property(record);
     case RecordKind::kStep: return add_step(record);
+    case RecordKind::kCode: return add_code(record);
+    case RecordKind::kStack: return add_stack(record);
     case RecordKind::kContext: {
       auto context = record.as<ContextRecord>();
       if (!context || id >= kMaxIds || context->parent >= id) return false;  // a parent is defined before its child
@@ -89,6 +91,24 @@ bool ProcessDefinitions::add_step(const RecordView& record) {
   return true;
 }
 
+bool ProcessDefinitions::add_code(const RecordView& record) {
+  auto code = record.as<CodeRecord>();
+  uint32_t id = record.header().id;
+  if (!code || id == 0 || id >= kMaxIds) return false;
+  if (id >= codes_.size()) codes_.resize(id + 1);
+  codes_[id] = {code->module, code->build_id, code->function, code->file, code->line, code->offset};
+  return true;
+}
+
+bool ProcessDefinitions::add_stack(const RecordView& record) {
+  auto stack = record.as<StackRecord>();
+  uint32_t id = record.header().id;
+  if (!stack || id >= kMaxIds || stack->parent >= id) return false;  // a parent is defined before its child
+  if (id >= stacks_.size()) stacks_.resize(id + 1);
+  stacks_[id] = {stack->parent, stack->code, stack->kernel};
+  return true;
+}
+
 std::string_view ProcessDefinitions::text(uint32_t id) const {
   const StringInfo* info = string(id);
   return info ? std::string_view(info->text) : std::string_view("(unknown)");
@@ -100,6 +120,12 @@ const StringInfo* ProcessDefinitions::string(uint32_t id) const {
 
 const ContextInfo* ProcessDefinitions::context(uint32_t id) const {
   return id < contexts_.size() && contexts_[id].name != 0 ? &contexts_[id] : nullptr;
+}
+
+const CodeInfo* ProcessDefinitions::code(uint32_t id) const { return id > 0 && id < codes_.size() ? &codes_[id] : nullptr; }
+
+const StackInfo* ProcessDefinitions::stack(uint32_t id) const {
+  return id < stacks_.size() && stacks_[id].code != 0 ? &stacks_[id] : nullptr;
 }
 
 const StepInfo* ProcessDefinitions::step(uint32_t id) const {

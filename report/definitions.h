@@ -36,6 +36,20 @@ struct StepInfo {
   uint64_t end = 0;    // 0: never ended
 };
 
+// A place in the program's code. String ids, 0: not known.
+struct CodeInfo {
+  uint32_t module = 0, build_id = 0, function = 0, file = 0;
+  uint32_t line = 0;
+  uint64_t offset = 0;
+};
+
+// A frame of native call stacks.
+struct StackInfo {
+  uint32_t parent = 0;  // the frame outside; 0: none
+  uint32_t code = 0;
+  uint32_t kernel = 0;  // string id of the mangled name of what is launched from here
+};
+
 struct ThreadInfo {
   uint32_t tid = 0;
   uint32_t name = 0;  // string id
@@ -51,6 +65,8 @@ class ProcessDefinitions {
   const StringInfo* string(uint32_t id) const;
   const ContextInfo* context(uint32_t id) const;
   const StepInfo* step(uint32_t id) const;
+  const CodeInfo* code(uint32_t id) const;
+  const StackInfo* stack(uint32_t id) const;
   size_t contexts() const { return contexts_.size(); }
 
   const std::map<std::string, std::string>& properties() const { return properties_; }
@@ -63,9 +79,13 @@ class ProcessDefinitions {
   bool add_string(const RecordView& record);
   bool add_property(const RecordView& record);
   bool add_step(const RecordView& record);
+  bool add_code(const RecordView& record);
+  bool add_stack(const RecordView& record);
 
   std::vector<StringInfo> strings_;  // by id
   std::vector<ContextInfo> contexts_;
+  std::vector<CodeInfo> codes_;
+  std::vector<StackInfo> stacks_;
   std::unordered_map<uint32_t, StepInfo> steps_;
   std::unordered_map<uint32_t, uint32_t> step_counts_, found_step_counts_;  // by phase
   std::map<std::string, std::string> properties_;

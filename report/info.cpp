@@ -36,6 +36,7 @@ constexpr std::pair<LossKind, const char*> kLosses[] = {
     {LossKind::kCuptiDropped, "kernel records dropped by CUPTI"},
     {LossKind::kWriteFailed, "chunks that could not be written"},
     {LossKind::kContexts, "ranges past the limit of distinct contexts: their layers are (other)"},
+    {LossKind::kStacks, "launches without their call stack: past the limit of distinct stacks"},
     {LossKind::kStrings, "names past the limit of distinct texts: they are (other)"},
 };
 

@@ -38,10 +38,11 @@ struct StepReport {
 };
 
 struct PhaseReport {
-  std::string name;
+  std::string name = {};
   uint64_t step_count = 0;             // steps recorded; `steps` may hold fewer of them
-  std::vector<SummaryNode> summary;    // the sum of all steps
-  std::vector<StepReport> steps;       // with details, in order; the first is always there when step_count > 0
+  std::vector<SummaryNode> summary = {};    // the sum of all steps
+  std::vector<SummaryNode> libraries = {};  // what each has launched in all steps; the most time first. Not of a layerwise JSON
+  std::vector<StepReport> steps = {};       // with details, in order; the first is always there when step_count > 0
 };
 
 struct LayerReport {

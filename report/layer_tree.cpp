@@ -141,6 +141,16 @@ std::string_view LayerTree::phase(Position position) const {
   return "";
 }
 
+void LayerTree::add_library(uint32_t summary_root, uint32_t name, double us, uint64_t count) {
+  for (Phase& phase : phases_) {
+    if (phase.summary_root != summary_root) continue;
+    SummaryNode& row = phase.libraries[names_[name]];
+    row.name = names_[name];
+    row.cuda_time_us += us;
+    row.invocations += static_cast<double>(count);
+  }
+}
+
 void LayerTree::rename_phase(std::string_view from, std::string_view to) {
   for (Phase& phase : phases_) {
     if (phase.name == from) phase.name = to;
@@ -188,10 +198,13 @@ void LayerTree::finish(LayerReport& report) const {
     return row;
   };
   for (const Phase& phase : phases_) {
-    PhaseReport result{phase.name, phase.step_count, {}, {}};
+    PhaseReport result{.name = phase.name, .step_count = phase.step_count};
     for (uint32_t root : summary_children[phase.summary_root]) result.summary.push_back(summary_row(root));
     if (result.summary.empty()) continue;
     set_percentages(result.summary);
+    for (const auto& [name, row] : phase.libraries) result.libraries.push_back(row);
+    std::ranges::stable_sort(result.libraries, std::greater(), &SummaryNode::cuda_time_us);
+    set_percentages(result.libraries);
     for (const auto& [number, detailed] : phase.detailed) {
       StepReport step;
       step.number = number;

@@ -69,6 +69,9 @@ class LayerTree {
   // A kernel, memcpy or memset of `us` microseconds at `parent`.
   void add_activity(Position parent, uint32_t name, uint32_t trace, double us, Order order);
 
+  // Kernels that a library has launched in the phase whose root this is in the summary.
+  void add_library(uint32_t summary_root, uint32_t name, double us, uint64_t count);
+
   uint32_t name_id(std::string_view text);
   const std::string& name(uint32_t id) const { return names_[id]; }
 
@@ -102,6 +105,7 @@ class LayerTree {
   struct Phase {
     std::string name;
     uint32_t summary_root = 0;
+    std::map<std::string, SummaryNode> libraries;
     size_t step_count = 0;
     std::vector<bool> steps;            // by number: seen
     std::map<uint32_t, Step> detailed;  // the steps with a model tree, by number

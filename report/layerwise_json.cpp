@@ -142,7 +142,7 @@ class Phases {
     StepReport step = read_step(json, place);
     step.number = number;
     auto [found, added] = index_.try_emplace(std::string(name), phases_.size());
-    if (added) phases_.push_back({std::string(name), 0, {}, {}});
+    if (added) phases_.push_back({.name = std::string(name)});
     phases_[found->second].steps.push_back(std::move(step));
   }
 

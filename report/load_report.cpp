@@ -72,7 +72,7 @@ LayerReport load_report(const std::string& path, const LoadOptions& options) {
     return options.every_step || (wanted && wanted->phase == phase && wanted->number == step);
   };
   LayerTree tree(std::move(tree_options));
-  std::vector<Process> processes = read_profile(path, tree, options.rank);
+  std::vector<Process> processes = read_profile(path, tree, options.rank, {}, options.stacks);
   if (nothing_left(processes)) {
     const Damage& first = processes.front().damage.front();
     throw InputError(fmt::format("{}: {} at offset {}: no kernel is left", processes.front().path, first.what, first.offset));

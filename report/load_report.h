@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "report/attribution.h"
 #include "report/layer_report.h"
 
 namespace lamina {
@@ -12,6 +13,7 @@ namespace lamina {
 struct LoadOptions {
   bool every_step = false;             // keep the details of every step, not of the first of each phase only
   std::optional<std::string> phase;    // `decode_7`: keep those of that step too
+  StackView stacks = StackView::kUsual;  // of a profile
   std::optional<uint32_t> rank;        // of a profile: only that process
 };
 

@@ -50,7 +50,7 @@ std::vector<std::string> files_of_rank(const std::vector<std::string>& files, ui
   return chosen;
 }
 
-Process read_process(const std::string& path, LayerTree& tree, const ProfileObserver& observer) {
+Process read_process(const std::string& path, LayerTree& tree, const ProfileObserver& observer, StackView stacks) {
   Process process;
   process.path = path;
   ProfileFile file(path);
@@ -61,7 +61,7 @@ Process read_process(const std::string& path, LayerTree& tree, const ProfileObse
       observer.activity(activity, position, placement, step, self->definitions());
     };
   }
-  Attribution attribution(tree, process.account, phase_source(path), on_activity);
+  Attribution attribution(tree, process.account, phase_source(path), on_activity, stacks);
   self = &attribution;
   Chunk chunk;
   while (file.next(chunk)) {
@@ -85,13 +85,13 @@ std::string Process::property(const std::string& key) const {
 }
 
 std::vector<Process> read_profile(const std::string& path, LayerTree& tree, std::optional<uint32_t> rank,
-                                  const ProfileObserver& observer) {
+                                  const ProfileObserver& observer, StackView stacks) {
   std::vector<std::string> files = profile_files(path);
   if (rank) files = files_of_rank(files, *rank);
   std::vector<Process> processes;
   for (const std::string& file : files) {
     try {
-      processes.push_back(read_process(file, tree, observer));
+      processes.push_back(read_process(file, tree, observer, stacks));
     } catch (const InputError& error) {
       // A process that was killed at its start must not take the others with it.
       if (files.size() == 1) throw;

@@ -35,6 +35,6 @@ struct ProfileObserver {
 
 // `rank`: only that process. Throws InputError when there is no profile, or no such rank.
 std::vector<Process> read_profile(const std::string& path, LayerTree& tree, std::optional<uint32_t> rank = std::nullopt,
-                                  const ProfileObserver& observer = {});
+                                  const ProfileObserver& observer = {}, StackView stacks = StackView::kUsual);
 
 }  // namespace lamina

@@ -40,6 +40,31 @@ void context_fields(const ContextRecord& r, const RecordView& view, const Proces
   if (view.header().flags == static_cast<uint8_t>(ContextKind::kPhase)) json["phase"] = true;
 }
 
+void code_fields(const CodeRecord& r, const RecordView& view, const ProcessDefinitions& definitions, ordered_json& json) {
+  json["id"] = view.header().id;
+  auto add = [&](const char* key, uint32_t string) {
+    if (string != 0) json[key] = definitions.text(string);
+  };
+  add("module", r.module);
+  add("build_id", r.build_id);
+  json["offset"] = r.offset;
+  add("function", r.function);
+  add("file", r.file);
+  if (r.line != 0) json["line"] = r.line;
+}
+
+void stack_fields(const StackRecord& r, const RecordView& view, const ProcessDefinitions& definitions, ordered_json& json) {
+  json["id"] = view.header().id;
+  json["parent"] = r.parent;
+  json["code"] = r.code;
+  if (r.kernel != 0) json["kernel"] = definitions.text(r.kernel);
+}
+
+bool call_stack_fields(const RecordView& view, const ProcessDefinitions&, ordered_json& json) {
+  json["stack"] = view.header().id;
+  return true;
+}
+
 void step_fields(const StepRecord& r, const RecordView& view, const ProcessDefinitions& definitions, ordered_json& json) {
   json["id"] = view.header().id;
   json["phase"] = definitions.text(r.phase);
@@ -175,6 +200,9 @@ constexpr Description kDescriptions[] = {
     {RecordKind::kClockPair, "clock_pair", with<ClockPairRecord, clock_pair_fields>},
     {RecordKind::kLoss, "loss", with<LossRecord, loss_fields>},
     {RecordKind::kThreadName, "thread", with<ThreadNameRecord, thread_name_fields>},
+    {RecordKind::kCode, "code", with<CodeRecord, code_fields>},
+    {RecordKind::kStack, "stack", with<StackRecord, stack_fields>},
+    {RecordKind::kCallStack, "call_stack", call_stack_fields},
     {RecordKind::kThreadState, "thread_state", with<ThreadStateRecord, thread_state_fields>},
     {RecordKind::kStepChange, "step_change", step_change_fields},
     {RecordKind::kPush, "push", with<PushRecord, push_fields>},

@@ -1,4 +1,5 @@
 // The Python module `lamina_hook`: what lamina_torch.py calls to install the hook.
+#include "nvtx_hooks/hook/extension_calls.h"
 #include "nvtx_hooks/hook/module_hook.h"
 
 namespace lamina {
@@ -37,6 +38,29 @@ PyObject* open_step(PyObject*, PyObject* arguments) {
 
 PyObject* close_step(PyObject*, PyObject*) {
   ModuleHook::instance().domain().pop();
+  Py_RETURN_NONE;
+}
+
+// ---- functions of extension modules
+
+PyObject* watch_extensions(PyObject*, PyObject* seen) {
+  if (!ExtensionCalls::instance().start(ModuleHook::instance().domain(), seen)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* read_tensors(PyObject*, PyObject* arguments) {
+  PyObject *tensor_class, *parameter_class;
+  const char* library;
+  if (!PyArg_ParseTuple(arguments, "OOs", &tensor_class, &parameter_class, &library)) return nullptr;
+  ExtensionCalls::instance().tensors().start(tensor_class, parameter_class, library);
+  Py_RETURN_NONE;
+}
+
+PyObject* hook_extension_function(PyObject*, PyObject* arguments) {
+  PyObject* function;
+  const char *name, *origin;
+  if (!PyArg_ParseTuple(arguments, "Oss", &function, &name, &origin)) return nullptr;
+  if (!ExtensionCalls::instance().hook(function, name, origin)) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -82,11 +106,18 @@ PyMethodDef methods[] = {
     {"open_step", open_step, METH_VARARGS,
      "open_step(text): a step range of an engine on this thread. From then on calls of roots are no steps."},
     {"close_step", close_step, METH_NOARGS, "close_step(): the end of the thread's step range"},
+    {"watch_extensions", watch_extensions, METH_O,
+     "watch_extensions(seen): calls seen(module) after each extension module that is loaded from now on"},
+    {"read_tensors", read_tensors, METH_VARARGS,
+     "read_tensors(Tensor, Parameter, library): how tensors are shown in ranges of extension functions. library: of torch._C"},
+    {"hook_extension_function", hook_extension_function, METH_VARARGS,
+     "hook_extension_function(function, name, file): a range `name(...) <- file` for each call. Raises RuntimeError where\n"
+     "such functions are not laid out as they are known to be."},
     {"watch_graphs", watch_graphs, METH_O, "watch_graphs(CUDAGraph): step ranges around replays"},
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "lamina_hook", "Ranges of module calls (see nvtx_hooks/README.md)", -1,
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "lamina_hook", "Ranges of calls (see nvtx_hooks/README.md)", -1,
                           methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace

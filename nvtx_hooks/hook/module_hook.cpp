@@ -1,9 +1,9 @@
 #include "nvtx_hooks/hook/module_hook.h"
 
+#include "nvtx_hooks/hook/dynamo_aside.h"
+
 namespace lamina {
 namespace {
-
-constexpr size_t kArgumentsOffset = size_t{1} << (8 * sizeof(size_t) - 1);  // PY_VECTORCALL_ARGUMENTS_OFFSET
 
 VectorCall original_call = nullptr;
 VectorCall original_setattr = nullptr;
@@ -21,7 +21,7 @@ PyObject* on_own_call(PyObject* function, PyObject* const* arguments, size_t cou
 // nn.Module.__setattr__(self, name, value)
 PyObject* on_setattr(PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names) {
   PyObject* result = original_setattr(function, arguments, count_and_flag, names);
-  bool usual = (count_and_flag & ~kArgumentsOffset) == 3 && !names;
+  bool usual = positional_count(count_and_flag) == 3 && !names;
   if (result && usual) ModuleHook::instance().changed(arguments[0], arguments[2]);
   return result;
 }
@@ -32,31 +32,6 @@ PyObject* on_module_freed(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 PyMethodDef on_module_freed_method = {"lamina_module_freed", on_module_freed, METH_O, nullptr};
-
-// Dynamo would compile Python code that runs while its frame evaluation is on. It is off in here, as in
-// torch._dynamo.disable.
-class DynamoAside {
- public:
-  DynamoAside() {
-    PyObject* modules = PyImport_GetModuleDict();
-    PyObject* eval_frame = PyDict_GetItemString(modules, "torch._C._dynamo.eval_frame");
-    if (!eval_frame) return;
-    set_ = Ref(PyObject_GetAttrString(eval_frame, "set_eval_frame"));
-    if (set_) before_ = Ref(PyObject_CallFunctionObjArgs(set_.get(), Py_None, nullptr));
-    if (!before_) PyErr_Clear();
-  }
-  ~DynamoAside() {
-    if (!before_) return;
-    Ref result(PyObject_CallFunctionObjArgs(set_.get(), before_.get(), nullptr));
-    if (!result) PyErr_Clear();
-  }
-  DynamoAside(const DynamoAside&) = delete;
-  DynamoAside& operator=(const DynamoAside&) = delete;
-
- private:
-  Ref set_;
-  Ref before_;
-};
 
 std::string text_of(PyObject* string) {
   Ref bytes(string && PyUnicode_Check(string) ? PyUnicode_AsEncodedString(string, "utf-8", "replace") : nullptr);
@@ -107,7 +82,7 @@ void ModuleHook::see_class(PyTypeObject* type) {
 
 PyObject* ModuleHook::call(bool own, PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names) {
   VectorCall original = original_call;
-  auto count = static_cast<Py_ssize_t>(count_and_flag & ~kArgumentsOffset);
+  Py_ssize_t count = positional_count(count_and_flag);
   if (count == 0) return original(function, arguments, count_and_flag, names);
   if (innermost && innermost->own && innermost->module == arguments[0] && innermost->own != function) {
     innermost->own = own ? function : nullptr;  // from the __call__ of a class to that of one above: one call

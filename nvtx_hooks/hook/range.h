@@ -11,6 +11,7 @@ class RangeDomain {
 
   // False when no tool listens in this process: then nothing need be hooked.
   bool attached() const { return domain_ != nullptr; }
+  nvtxDomainHandle_t handle() const { return domain_; }
 
   nvtxStringHandle_t message(const char* text) const { return nvtxDomainRegisterStringA(domain_, text); }
 

@@ -10,7 +10,8 @@
 #include <mutex>
 #include <string_view>
 
-#include "nvtx.h"
+#include "nvtx_hooks/text/nvtx.h"
+#include "op_key.h"
 #include "thread_state.h"
 
 namespace lamina {
@@ -37,9 +38,7 @@ std::atomic<bool> g_observing{false};
 bool g_python = false;  // a program with Python: its module calls have ranges already
 
 const Text* op_range(ThreadState& thread, const at::RecordFunction& function) {
-  OpKey key;
-  key.assign(function.name(), function.inputs());
-  return thread.cache.find(key);
+  return thread.cache.find(OpKey(function.name(), function.inputs()));
 }
 
 // ---- ops

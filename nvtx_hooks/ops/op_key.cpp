@@ -2,20 +2,23 @@
 
 #include <ATen/core/class_type.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/core/UndefinedTensorImpl.h>
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
+#include <string>
+
+#include "nvtx_hooks/text/call_text.h"
 
 namespace lamina {
 namespace {
 
-constexpr size_t kMaxText = 48;     // bytes of a string
 constexpr size_t kMaxTensors = 8;   // entries of a list
 constexpr size_t kMaxScalars = 16;  // entries of a list
-constexpr int kMaxDepth = 4;        // lists in lists
 
 // Sizes are read from where the tensor keeps them. sizes() would call into Python, or throw, for a tensor whose sizes are
 // made by something else; whether they are, only a derived class may ask.
@@ -29,14 +32,6 @@ uint8_t dtype_of(const c10::TensorImpl& tensor) {
   caffe2::TypeMeta type = tensor.dtype();
   c10::ScalarType scalar = type.isScalarType() ? type.toScalarType() : c10::ScalarType::Undefined;
   return static_cast<uint8_t>(scalar);
-}
-
-// Does not cut through a character of UTF-8.
-std::string_view cut_text(std::string_view text) {
-  if (text.size() <= kMaxText) return text;
-  size_t length = kMaxText;
-  while (length > 0 && (text[length] & 0xc0) == 0x80) --length;
-  return text.substr(0, length);
 }
 
 std::string_view class_name(const c10::ivalue::Object& object) {
@@ -69,70 +64,37 @@ bool is_unsigned(const Value& value, uint64_t& number) {
   return false;
 }
 
-uint64_t mix(uint64_t a, uint64_t b) {
-  auto product = static_cast<unsigned __int128>(a) * b;
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+struct Name {
+  std::string_view torch, python;
+};
+
+// The scalar types that Python calls otherwise. The names of all others are the same but for capitals.
+constexpr Name kDtypes[] = {
+    {"Byte", "uint8"},           {"Char", "int8"},      {"Short", "int16"},          {"Int", "int32"},
+    {"Long", "int64"},           {"Half", "float16"},   {"Float", "float32"},        {"Double", "float64"},
+    {"ComplexHalf", "complex32"}, {"ComplexFloat", "complex64"}, {"ComplexDouble", "complex128"}, {"Undefined", "undefined"},
+};
+
+std::string dtype_name(uint8_t dtype) {
+  std::string_view name = c10::toString(static_cast<c10::ScalarType>(dtype));
+  for (const Name& known : kDtypes) {
+    if (known.torch == name) return std::string(known.python);
+  }
+  std::string lower(name);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
 }
 
 }  // namespace
 
-size_t Token::payload_words() const {
-  switch (kind) {
-    case TokenKind::kTensor: return number;
-    case TokenKind::kInt:
-    case TokenKind::kUnsigned:
-    case TokenKind::kDouble:
-    case TokenKind::kBool: return 1;
-    case TokenKind::kComplex: return 2;
-    case TokenKind::kString:
-    case TokenKind::kTypeName: return OpKey::text_words(detail);
-    default: return 0;
-  }
-}
-
-void OpKey::set_name(const char* name) {
-  size_t length = std::min(std::strlen(name), kMaxName);
-  size_ = 1 + text_words(length);
-  words_[size_ - 1] = 0;
-  words_[0] = length;
-  std::memcpy(words_ + 1, name, length);
-  is_cut_ = false;
-}
-
-void OpKey::set_hash() {
-  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15, kOther = 0xd6e8feb86659fd93;
-  uint64_t even = size_, odd = kOther;
-  size_t i = 0;
-  for (; i + 3 < size_; i += 4) {
-    even = mix(even ^ words_[i], kOdd ^ words_[i + 1]);
-    odd = mix(odd ^ words_[i + 2], kOther ^ words_[i + 3]);
-  }
-  for (; i < size_; ++i) even = mix(even ^ words_[i], kOdd);
-  hash_ = mix(even ^ kOther, odd ^ kOdd);
-}
-
-void OpKey::assign_name_only(const OpKey& other) {
-  size_ = other.first_token();
-  std::copy_n(other.words_, size_, words_);
-  add_token({TokenKind::kMore});
-  set_hash();
-}
-
-void OpKey::assign_signature(const OpKey& other) {
-  size_ = other.size_;
-  std::copy_n(other.words_, size_, words_);
-  for (size_t i = first_token(); i < size_;) {
-    Token token = Token::from_word(words_[i++]);
-    size_t payload = token.payload_words();
-    if (token.has_values()) std::fill_n(words_ + i, payload, 0);
-    i += payload;
-  }
-  set_hash();
+std::string detail_name(Token token) {
+  if (token.kind != TokenKind::kDevice) return dtype_name(token.detail);
+  return c10::DeviceTypeName(static_cast<c10::DeviceType>(token.detail), /*lower_case=*/true);
 }
 
 void OpKey::add(const c10::IValue& value, int depth) {
-  if (is_cut_) return;
-  if (value.isTensor()) return add_tensor(value);
+  if (is_cut()) return;
+  if (value.isTensor()) return add(value.unsafeToTensorImpl());
   if (value.isNone()) return add_token({TokenKind::kNone});
   if (value.isInt()) return add_value({TokenKind::kInt}, static_cast<uint64_t>(value.toInt()));
   if (value.isBool()) return add_value({TokenKind::kBool}, value.toBool());
@@ -141,14 +103,12 @@ void OpKey::add(const c10::IValue& value, int depth) {
   add_rare(value, depth);
 }
 
-void OpKey::add_tensor(const c10::IValue& value) {
-  const c10::TensorImpl* tensor = value.unsafeToTensorImpl();
+void OpKey::add(const c10::TensorImpl* tensor) {
   if (!tensor || tensor == c10::UndefinedTensorImpl::singleton()) return add_token({TokenKind::kNone});
   if (!SizesPolicy::is_plain(*tensor)) return add_token({TokenKind::kUnsized, dtype_of(*tensor)});
   c10::IntArrayRef sizes = tensor->sizes_default();
-  if (!has_room(1 + sizes.size())) return;
-  words_[size_++] = Token{TokenKind::kTensor, dtype_of(*tensor), static_cast<uint32_t>(sizes.size())}.word();
-  for (int64_t size : sizes) words_[size_++] = static_cast<uint64_t>(size);
+  uint64_t* words = add_tensor(dtype_of(*tensor), sizes.size());
+  if (words) std::copy(sizes.begin(), sizes.end(), words);
 }
 
 void OpKey::add_rare(const c10::IValue& value, int depth) {
@@ -162,11 +122,7 @@ void OpKey::add_rare(const c10::IValue& value, int depth) {
   }
   if (value.isComplexDouble()) {
     c10::complex<double> number = value.toComplexDouble();
-    if (!has_room(3)) return;
-    words_[size_++] = Token{TokenKind::kComplex}.word();
-    words_[size_++] = std::bit_cast<uint64_t>(number.real());
-    words_[size_++] = std::bit_cast<uint64_t>(number.imag());
-    return;
+    return add_complex(number.real(), number.imag());
   }
   if (value.isObject()) return add_text(TokenKind::kTypeName, class_name(value.toObjectRef()));
   uint64_t number = 0;
@@ -181,22 +137,6 @@ void OpKey::add_entries(c10::ArrayRef<c10::IValue> entries, TokenKind open, Toke
   for (size_t i = 0; i < shown; ++i) add(entries[i], depth + 1);
   if (shown < entries.size()) add_token({TokenKind::kMore});
   add_token({close});
-}
-
-void OpKey::add_text(TokenKind kind, std::string_view text) {
-  std::string_view shown = cut_text(text);
-  size_t words = text_words(shown.size());
-  if (!has_room(1 + words)) return;
-  words_[size_++] = Token{kind, static_cast<uint8_t>(shown.size()), shown.size() < text.size()}.word();
-  if (words == 0) return;
-  words_[size_ + words - 1] = 0;
-  std::memcpy(words_ + size_, shown.data(), shown.size());
-  size_ += words;
-}
-
-void OpKey::cut() {
-  if (!is_cut_) words_[size_++] = Token{TokenKind::kMore}.word();
-  is_cut_ = true;
 }
 
 }  // namespace lamina

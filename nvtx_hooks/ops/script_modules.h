@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "nvtx.h"
+#include "nvtx_hooks/text/nvtx.h"
 
 namespace lamina {
 

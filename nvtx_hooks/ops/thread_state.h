@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "op_cache.h"
+#include "nvtx_hooks/text/text_cache.h"
 #include "script_modules.h"
 #include "views.h"
 
@@ -40,7 +40,7 @@ class EndsElsewhere {
 };
 
 struct ThreadState {
-  OpCache cache;
+  TextCache cache;
   ViewCache views;
   ScriptModules modules;
   std::shared_ptr<EndsElsewhere> ends = std::make_shared<EndsElsewhere>();

@@ -1,7 +1,9 @@
-"""Installs Lamina's hook in a Python process that uses PyTorch: a range a module call, a range an op, step ranges.
+"""Installs Lamina's hook in a Python process that uses PyTorch: a range a module call, a range an op or a call of an
+extension, step ranges.
 
 start() at interpreter start-up or at any later time. Nothing is hooked when no NVTX tool listens. LAMINA_TORCH chooses
-off, modules or ops (default), LAMINA_PHASES=off leaves the step ranges out, LAMINA_LOG=debug says what was done.
+off, modules or ops (default), LAMINA_PHASES=off leaves the step ranges out, LAMINA_EXT=off those of extensions, LAMINA_LOG=debug
+says what was done.
 """
 import importlib.machinery
 import importlib.util
@@ -101,6 +103,7 @@ def _install():
         _debug("nn.Module calls are ranges")
         if _started[0] != "modules":
             _load_ops()
+        _sibling("lamina_extensions").start(hook, _debug)
     except Exception as error:
         _say(f"PyTorch is not hooked: {error}")
 

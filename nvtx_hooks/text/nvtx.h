@@ -1,4 +1,4 @@
-// NVTX as the observer uses it: one domain, registered strings, and texts that outlive all threads.
+// NVTX for calls: one domain, registered strings, and texts that outlive all threads.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
@@ -7,7 +7,7 @@
 
 namespace lamina {
 
-// The domain "lamina"; null until lamina_ops_start, and where no tool is attached to NVTX.
+// The domain "lamina"; null until calls are observed, and where no tool is attached to NVTX.
 inline nvtxDomainHandle_t g_domain = nullptr;
 
 class Text {

@@ -5,15 +5,15 @@
 #include <array>
 #include <memory>
 
-#include "nvtx.h"
-#include "op_key.h"
-#include "text_table.h"
+#include "nvtx_hooks/text/call_key.h"
+#include "nvtx_hooks/text/nvtx.h"
+#include "nvtx_hooks/text/text_table.h"
 
 namespace lamina {
 
-class OpCache {
+class TextCache {
  public:
-  const Text* find(const OpKey& key) {
+  const Text* find(const CallKey& key) {
     Set& set = sets_[key.hash() % kSets];
     for (Entry& entry : set) {
       if (key.equals(entry.hash, entry.words.get(), entry.size)) [[likely]] return entry.text;
@@ -33,7 +33,7 @@ class OpCache {
   using Set = std::array<Entry, 2>;
 
   // The older entry makes way.
-  [[gnu::cold]] [[gnu::noinline]] static const Text* miss(Set& set, const OpKey& key) {
+  [[gnu::cold]] [[gnu::noinline]] static const Text* miss(Set& set, const CallKey& key) {
     const Text* text = TextTable::instance().find(key);
     std::unique_ptr<uint64_t[]> words(new uint64_t[key.size()]);
     std::copy_n(key.words(), key.size(), words.get());

@@ -1,11 +1,7 @@
-#include "op_text.h"
-
-#include <c10/core/DeviceType.h>
-#include <c10/core/ScalarType.h>
+#include "nvtx_hooks/text/call_text.h"
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,27 +9,6 @@
 
 namespace lamina {
 namespace {
-
-struct Name {
-  std::string_view torch, python;
-};
-
-// The scalar types that Python calls otherwise. The names of all others are the same but for capitals.
-constexpr Name kDtypes[] = {
-    {"Byte", "uint8"},           {"Char", "int8"},      {"Short", "int16"},          {"Int", "int32"},
-    {"Long", "int64"},           {"Half", "float16"},   {"Float", "float32"},        {"Double", "float64"},
-    {"ComplexHalf", "complex32"}, {"ComplexFloat", "complex64"}, {"ComplexDouble", "complex128"}, {"Undefined", "undefined"},
-};
-
-std::string dtype_name(uint8_t dtype) {
-  std::string_view name = c10::toString(static_cast<c10::ScalarType>(dtype));
-  for (const Name& known : kDtypes) {
-    if (known.torch == name) return std::string(known.python);
-  }
-  std::string lower(name);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
 
 // The shortest digits that read back as the same number: "d[.ddd]e[+-]xx" with any decimal sign.
 std::string shortest_digits(double value) {
@@ -80,25 +55,26 @@ std::string complex_text(double real, double imaginary) {
 
 class Writer {
  public:
-  Writer(const OpKey& key, const Wildcards& wildcards) : key_(key), wildcards_(wildcards), at_(key.first_token()) {}
+  Writer(const CallKey& key, const Wildcards& wildcards) : key_(key), wildcards_(wildcards), at_(key.first_token()) {}
 
   std::string write() {
+    std::string end = ")";
+    if (!key_.origin().empty()) end.append(" <- ").append(key_.origin());
     out_ += key_.name();
     out_ += '(';
     while (at_ < key_.size() && out_.size() <= kMaxTextBytes) entry(Token::from_word(key_.words()[at_++]));
-    if (out_.size() >= kMaxTextBytes) {
-      cut();
+    if (out_.size() + end.size() > kMaxTextBytes) {
+      cut(kMaxTextBytes - end.size() - 3);
       out_ += "...";
     }
-    out_ += ')';
-    return std::move(out_);
+    return out_ + end;
   }
 
  private:
   void entry(Token token) {
     bool closes = token.kind == TokenKind::kListClose || token.kind == TokenKind::kTupleClose;
     if (!closes && !first_) out_ += ", ";
-    first_ = token.kind == TokenKind::kListOpen || token.kind == TokenKind::kTupleOpen;
+    first_ = token.kind == TokenKind::kListOpen || token.kind == TokenKind::kTupleOpen || token.kind == TokenKind::kKeyword;
     write_token(token);
     at_ += token.payload_words();
   }
@@ -107,7 +83,7 @@ class Writer {
     switch (token.kind) {
       case TokenKind::kNone: out_ += "None"; break;
       case TokenKind::kTensor: write_tensor(token); break;
-      case TokenKind::kUnsized: out_ += dtype_name(token.detail) + "[?]"; break;
+      case TokenKind::kUnsized: out_ += detail_name(token) + "[?]"; break;
       case TokenKind::kInt: write_value([&] { return std::to_string(static_cast<int64_t>(payload(0))); }); break;
       case TokenKind::kUnsigned: write_value([&] { return std::to_string(payload(0)); }); break;
       case TokenKind::kDouble: write_value([&] { return float_text(number(0)); }); break;
@@ -115,6 +91,7 @@ class Writer {
       case TokenKind::kComplex: write_value([&] { return complex_text(number(0), number(1)); }, 2); break;
       case TokenKind::kString: write_value([&] { return string_text(token); }, token.payload_words()); break;
       case TokenKind::kTypeName: out_ += payload_text(token); break;
+      case TokenKind::kKeyword: (out_ += payload_text(token)) += '='; break;
       case TokenKind::kDevice: write_device(token); break;
       case TokenKind::kListOpen: out_ += '['; break;
       case TokenKind::kListClose: out_ += ']'; break;
@@ -132,7 +109,7 @@ class Writer {
   }
 
   void write_tensor(Token token) {
-    out_ += dtype_name(token.detail) + '[';
+    out_ += detail_name(token) + '[';
     for (size_t i = 0; i < token.number; ++i) {
       if (i > 0) out_ += ", ";
       out_ += wildcards_[at_ + i] ? "*" : std::to_string(static_cast<int64_t>(payload(i)));
@@ -141,7 +118,7 @@ class Writer {
   }
 
   void write_device(Token token) {
-    out_ += c10::DeviceTypeName(static_cast<c10::DeviceType>(token.detail), /*lower_case=*/true);
+    out_ += detail_name(token);
     if (token.number > 0) out_ += ':' + std::to_string(token.number - 1);
   }
 
@@ -159,14 +136,14 @@ class Writer {
     return {reinterpret_cast<const char*>(key_.words() + at_), token.detail};
   }
 
-  // Makes room for "...)", and does not cut through a character of UTF-8.
-  void cut() {
-    size_t length = std::min(out_.size(), kMaxTextBytes - 4);
+  // Does not cut through a character of UTF-8.
+  void cut(size_t length) {
+    length = std::min(out_.size(), length);
     while (length > 0 && (out_[length] & 0xc0) == 0x80) --length;
     out_.resize(length);
   }
 
-  const OpKey& key_;
+  const CallKey& key_;
   const Wildcards& wildcards_;
   size_t at_;
   bool first_ = true;
@@ -175,6 +152,6 @@ class Writer {
 
 }  // namespace
 
-std::string op_text(const OpKey& key, const Wildcards& wildcards) { return Writer(key, wildcards).write(); }
+std::string call_text(const CallKey& key, const Wildcards& wildcards) { return Writer(key, wildcards).write(); }
 
 }  // namespace lamina

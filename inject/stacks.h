@@ -1,0 +1,78 @@
+// The call stacks of the process: a tree of frames, each a place in the code. Where that is in words is found by the writer,
+// while the process has its libraries.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "inject/callback_memory.h"
+#include "inject/definitions.h"
+#include "inject/loaded_modules.h"
+#include "inject/symbolizer.h"
+#include "inject/unwinder.h"
+
+namespace lamina {
+
+class Stacks {
+ public:
+  static constexpr size_t kMaxFrames = 128;  // of one stack; what is further out is left away
+  static constexpr size_t kMaxNodes = 1u << 18;
+  static constexpr size_t kMaxPlaces = 1u << 17;
+
+  explicit Stacks(Definitions& definitions) : definitions_(definitions) {}
+
+  // False, with a line that says so, if there is nothing to unwind with.
+  bool open();
+  bool on() const { return on_; }
+
+  // The stack of the calling thread from the return address at `first` on, unwound and made known; `kernel`: the mangled name
+  // of what is launched, null if not known. Gives its id and the frames; 0 past the limits.
+  uint32_t unwind(const uintptr_t* first, const char* kernel, std::span<SavedReturn> frames, size_t* count);
+
+  // Addresses may stand for other code from now on: a library has gone.
+  void forget_addresses() { generation_.fetch_add(1, std::memory_order_relaxed); }
+  uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
+
+  // For the writer: names for the places that came since, as definitions.
+  void describe();
+
+  std::mutex& mutex() { return mutex_; }  // around fork()
+
+ private:
+  struct Place {
+    uint32_t id;
+    uint32_t module;  // string id of its path; 0: none
+    uint32_t build_id;
+    std::string_view path;  // as the modules keep it
+    uint64_t offset;  // vaddr in the module, or the address
+  };
+
+  uint32_t place_of(uintptr_t return_address);
+  uint32_t node_of(uint32_t parent, uint32_t place, uint32_t kernel);
+  void describe(const Place& place);
+
+  Definitions& definitions_;
+  Unwinder unwinder_;
+  Symbolizer symbolizer_;  // the writer's own
+  bool on_ = false;
+  std::atomic<uint32_t> generation_{0};
+
+  std::mutex mutex_;
+  CallbackMemory memory_;
+  LoadedModules modules_{&memory_};
+  uint64_t known_unloads_ = 0;
+  std::pmr::unordered_map<uintptr_t, uint32_t> places_{&memory_};  // by return address
+  std::pmr::unordered_map<uint64_t, uint32_t> nodes_{&memory_};    // parent << 32 | place
+  std::pmr::unordered_map<uint64_t, uint32_t> leaves_{&memory_};   // node << 32 | kernel
+  std::pmr::vector<Place> new_places_{&memory_};
+  uint32_t place_count_ = 0;
+  uint32_t node_count_ = 0;
+  uint64_t lost_ = 0;
+};
+
+}  // namespace lamina

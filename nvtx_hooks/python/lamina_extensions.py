@@ -1,0 +1,168 @@
+"""Ranges for the functions of extension modules: finds the functions, of modules that are loaded and of those to come.
+
+LAMINA_EXT: `off`, or globs over `module.function`, comma-separated, of any extension. Without it all functions of
+extensions whose library uses CUDA.
+"""
+import fnmatch
+import os
+import struct
+import sys
+from importlib.machinery import ExtensionFileLoader
+from types import BuiltinFunctionType, ModuleType
+
+# Packages that have ranges otherwise (PyTorch's ops), or whose calls are no work of the program's own.
+_LEFT_OUT = {"torch", "functorch", "triton", "cupy", "cupy_backends", "pynvml", "cuda", "nvtx", "lamina_hook"}
+
+
+def start(hook, debug):
+    """`hook`: the extension lamina_hook; `debug`: takes a line. Never harms the import it runs in."""
+    wanted = os.environ.get("LAMINA_EXT", "")
+    if wanted == "off":
+        return
+    try:
+        _read_tensors(hook)
+        extensions = Extensions(hook, debug, [glob.strip() for glob in wanted.split(",") if glob.strip()])
+        hook.watch_extensions(extensions.see)
+        for module in list(sys.modules.values()):
+            extensions.see(module)
+    except Exception as error:
+        debug(f"functions of extensions have no ranges: {error}")
+
+
+def _read_tensors(hook):
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        hook.read_tensors(torch.Tensor, sys.modules["torch.nn.parameter"].Parameter, torch._C.__file__)
+
+
+class Extensions:
+    def __init__(self, hook, debug, globs):
+        self.hook, self.debug, self.globs = hook, debug, globs
+        self.unfinished = []
+
+    def see(self, module):
+        """Hooks the functions of the module, if it is an extension; also of one that was not ready when it was seen first."""
+        modules, self.unfinished = self.unfinished + [module], []
+        for seen in modules:
+            try:
+                self._see(seen)
+            except Exception as error:
+                self.debug(f"functions of {seen!r} have no ranges: {error}")
+
+    def _see(self, module):
+        spec = _attributes(module).get("__spec__") if issubclass(type(module), ModuleType) else None
+        loader = getattr(spec, "loader", None)
+        if not isinstance(loader, ExtensionFileLoader) or module.__name__.partition(".")[0] in _LEFT_OUT:
+            return
+        if not self.globs and not uses_cuda(loader.path):
+            return
+        if getattr(spec, "_initializing", False):
+            self.unfinished.append(module)
+        file = os.path.basename(loader.path)
+        for name, function in _functions(module, module.__name__, module, set()):
+            if not self.globs or any(fnmatch.fnmatchcase(name, glob) for glob in self.globs):
+                self._hook(function, name, file)
+
+    def _hook(self, function, name, file):
+        try:
+            self.hook.hook_extension_function(function, name, file)
+            self.debug(f"{name} of {file} has ranges")
+        except RuntimeError as error:
+            self.debug(f"{name} of {file} has no ranges: {error}")
+
+
+# ---- the functions of a module
+
+
+def _attributes(scope):
+    """Of a module or a class. Some modules are loaded by asking for an attribute in the usual way."""
+    return object.__getattribute__(scope, "__dict__") if issubclass(type(scope), ModuleType) else type.__dict__["__dict__"].__get__(scope)
+
+
+def _functions(scope, name, root, seen):
+    """(name, function) of what the scope (the module `root`, or what is in it) defines, methods of its classes too."""
+    seen.add(id(scope))
+    for key, value in list(_attributes(scope).items()):
+        if type(value).__name__ in ("instancemethod", "staticmethod"):
+            value = value.__func__
+        if _is_native(type(value)):
+            if _is_own(value, root) and not _is_plumbing(key):
+                yield f"{name}.{key}", value
+        elif id(value) not in seen and issubclass(type(value), ModuleType):
+            if str(_attributes(value).get("__name__")).startswith(f"{root.__name__}."):
+                yield from _functions(value, value.__name__, root, seen)
+        elif id(value) not in seen and issubclass(type(value), type) and _is_own(value, root):
+            yield from _functions(value, f"{name}.{key}", root, seen)
+
+
+def _is_native(kind):
+    """A function of the C API or pybind11, or of nanobind."""
+    return kind is BuiltinFunctionType or (kind.__name__ in ("nb_func", "nb_method") and kind.__module__ == "nanobind")
+
+
+def _is_own(value, root):
+    """Whether it is of this module, not imported into it."""
+    module = getattr(value, "__module__", None)
+    return getattr(value, "__self__", None) is root or f"{module}.".startswith(f"{root.__name__}.")
+
+
+def _is_plumbing(name):
+    return name.startswith(("__", "_pybind11_")) and name not in ("__init__", "__call__")
+
+
+# ---- the library of a module
+
+_CUDA_LIBRARIES = (b"libcudart", b"libcuda.so", b"libcublas", b"libcudnn", b"libnvrtc", b"libc10_cuda", b"libtorch_cuda")
+_CUDA_SECTIONS = {b".nv_fatbin", b"__nv_relfatbin"}
+
+
+def uses_cuda(path):
+    """Whether an ELF file has device code, or is linked to a library of CUDA."""
+    try:
+        with open(path, "rb") as file:
+            elf = _Elf(file)
+            return any(name in _CUDA_SECTIONS for name in elf.sections()) or any(
+                name.startswith(_CUDA_LIBRARIES) for name in elf.needed())
+    except (OSError, struct.error, ValueError):
+        return False
+
+
+class _Elf:
+    """A 64-bit little-endian ELF file, as far as it is asked here. Whatever is in it, what is read is bounded."""
+
+    _MOST = 1 << 20
+    _DYNAMIC, _NEEDED = 6, 1  # SHT_DYNAMIC, DT_NEEDED
+
+    def __init__(self, file):
+        self.file = file
+        header = self._read(0, 64)
+        if header[:6] != b"\x7fELF\x02\x01":
+            raise ValueError("another format")
+        (place,) = struct.unpack_from("<Q", header, 0x28)
+        size, count, self.names = struct.unpack_from("<HHH", header, 0x3A)
+        if size != 64:
+            raise ValueError("section headers of another size")
+        # Of each: name, type, flags, address, offset, size, link, info, alignment, size of an entry.
+        self.headers = list(struct.iter_unpack("<IIQQQQIIQQ", self._read(place, size * count)))
+
+    def sections(self):
+        for header in self.headers:
+            yield self._name(self.names, header[0])
+
+    def needed(self):
+        for header in self.headers:
+            if header[1] == self._DYNAMIC:
+                for tag, value in struct.iter_unpack("<qQ", self._read(header[4], header[5])):
+                    if tag == self._NEEDED:
+                        yield self._name(header[6], value)
+
+    def _read(self, place, size):
+        if size > self._MOST:
+            raise ValueError("too large")
+        self.file.seek(place)
+        return self.file.read(size)
+
+    def _name(self, table, place):
+        if table >= len(self.headers):
+            raise ValueError("no such section")
+        return self._read(self.headers[table][4] + place, 256).partition(b"\0")[0]

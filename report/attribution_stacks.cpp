@@ -1,0 +1,108 @@
+// Native call stacks of launches. While the thread is at such a launch or node, they stand as calls inside of its open ranges:
+// in one op that the trace names, or as layers, one for each function.
+#include <algorithm>
+#include <span>
+
+#include "report/attribution.h"
+#include "report/native_frames.h"
+
+namespace lamina {
+
+using namespace format;
+
+namespace {
+
+CodePlace place_of(const ProcessDefinitions& definitions, const CodeInfo& code) {
+  auto text = [&](uint32_t string) { return string != 0 ? definitions.text(string) : std::string_view(); };
+  return {text(code.module), text(code.function), text(code.file), code.line, code.offset};
+}
+
+NvtxMessage frame_message(const std::string& label) {
+  NvtxMessage message;
+  message.name = message.label = label;
+  return message;
+}
+
+}  // namespace
+
+const Attribution::CallStack& Attribution::call_stack(uint32_t id) {
+  auto [known, added] = call_stacks_.try_emplace(id);
+  if (!added) return known->second;
+  CallStack& stack = known->second;
+  const StackInfo* innermost = definitions_.stack(id);
+  std::string_view kernel = innermost && innermost->kernel != 0 ? definitions_.text(innermost->kernel) : std::string_view();
+  std::string trace, last_label;
+  std::string_view library;
+  for (const StackInfo* frame = innermost; frame; frame = definitions_.stack(frame->parent)) {
+    const CodeInfo* code = definitions_.code(frame->code);
+    if (!code) continue;
+    CodePlace place = place_of(definitions_, *code);
+    if (view_ != StackView::kFull && is_plumbing(place, kernel)) continue;
+    std::string label = frame_label(place);
+    if (label == last_label) continue;  // it calls itself
+    last_label = label;
+    if (library.empty() && !is_plumbing(place, kernel)) library = library_name(place.module);
+    add_to_trace(trace, label);
+    stack.layers.push_back(frame_meaning(label));
+  }
+  std::ranges::reverse(stack.layers);
+  if (!library.empty()) {
+    add_to_trace(trace, library);
+    if (innermost->kernel != 0) kernel_libraries_.try_emplace(innermost->kernel, tree_.name_id(library));
+  }
+  if (!trace.empty()) {
+    NvtxMessage op = frame_message(trace);
+    op.kind = NvtxMessage::Kind::kOp;
+    stack.trace = std::make_unique<Meaning>(meaning_of(std::move(op)));
+  }
+  return stack;
+}
+
+const Attribution::Meaning* Attribution::frame_meaning(const std::string& label) {
+  std::unique_ptr<Meaning>& known = frame_meanings_[label];
+  if (!known) known = std::make_unique<Meaning>(meaning_of(frame_message(label)));
+  return known.get();
+}
+
+// The calls of the stack go on from the launch before as far as they are the same.
+void Attribution::enter_stack(Thread& thread) {
+  const CallStack* stack = thread.stack != 0 ? &call_stack(thread.stack) : nullptr;
+  thread.stack = 0;
+  if (!stack || !stack->trace) return leave_stack(thread);
+  std::span<const Frame> ranges(thread.frames.data(), thread.frames.size() - thread.native_frames);
+  auto innermost = std::find_if(ranges.rbegin(), ranges.rend(), [](const Frame& frame) {
+    return frame.is_layer() || frame.is(NvtxMessage::Kind::kOp);
+  });
+  bool in_range = innermost != ranges.rend();
+  bool in_op = in_range && innermost->is(NvtxMessage::Kind::kOp);
+  bool always_layers = view_ == StackView::kLayers || view_ == StackView::kFull;
+  if (in_op && !always_layers) return leave_stack(thread);
+  std::vector<const Meaning*> calls;
+  if (always_layers || (!in_range && view_ == StackView::kUsual)) calls = stack->layers;
+  if (!in_op) calls.push_back(stack->trace.get());
+  enter_frames(thread, calls);
+}
+
+void Attribution::enter_frames(Thread& thread, std::span<const Meaning* const> calls) {
+  size_t ranges = thread.frames.size() - thread.native_frames;
+  size_t same = 0;
+  while (same < calls.size() && same < thread.native_frames && thread.frames[ranges + same].meaning == calls[same]) ++same;
+  thread.frames.erase(thread.frames.begin() + static_cast<long>(ranges + same), thread.frames.end());
+  settle(thread);
+  for (const Meaning* call : calls.subspan(same)) {
+    Frame frame{};
+    frame.meaning = call;
+    frame.order = order_;
+    frame.is_native = true;
+    frame.settled = true;
+    thread.frames.push_back(std::move(frame));
+  }
+  thread.native_frames = calls.size();
+}
+
+void Attribution::leave_stack(Thread& thread) {
+  thread.frames.erase(thread.frames.end() - static_cast<long>(thread.native_frames), thread.frames.end());
+  thread.native_frames = 0;
+}
+
+}  // namespace lamina

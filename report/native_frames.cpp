@@ -1,0 +1,82 @@
+#include "report/native_frames.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/activity_names.h"
+
+namespace lamina {
+namespace {
+
+// By the beginning of the file's name.
+constexpr std::string_view kPlumbingLibraries[] = {
+    "libcuda", "libcupti", "liblamina_inject", "libnvidia", "libnvToolsExt", "libc.so", "ld-linux", "libpthread",
+    "libstdc++.so", "libgcc_s", "libpython", "python3", "_ctypes.", "libffi.so", "linux-vdso",
+};
+
+// By the beginning of the function's label.
+constexpr std::string_view kPlumbingFunctions[] = {
+    "std::",       "__gnu_cxx::",     "pybind11::",         "nanobind::",    "c10::impl::",       "c10::detail::",
+    "c10::guts::", "c10::Dispatcher", "c10::KernelFunction", "cudaLaunch",   "cudaGraphLaunch",   "cudaMemcpy",
+    "cudaMemset",  "__cudart",        "cudart::",           "libcudart_static", "__libc_start", "_start",
+    "__clone",     "start_thread",    "nb_func_",
+};
+
+constexpr std::string_view kStub = "__device_stub__";
+
+bool begins_with_any(std::string_view text, const auto& beginnings) {
+  return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return text.starts_with(beginning); });
+}
+
+// Where the parameters begin, which is where what came before ends with a name; npos: there are none.
+size_t parameters_begin(std::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    bool is_operator = i >= 8 && text.substr(i - 8, 8) == "operator";  // operator<, operator()
+    if (is_operator && (c == '(' || c == '<' || c == '>')) {
+      if (c == '(') ++i;
+      continue;
+    }
+    if (c == '(' && depth == 0 && !text.substr(i).starts_with("(anonymous namespace)") && i > 0) return i;
+    if (c == '<' || c == '(' || c == '{') ++depth;
+    if (c == '>' || c == ')' || c == '}') --depth;
+  }
+  return std::string_view::npos;
+}
+
+// `void vllm::launcher<float>(float*)` without what it gives and takes.
+std::string_view without_types(std::string_view text) {
+  text = text.substr(0, parameters_begin(text));
+  int depth = 0;
+  for (size_t i = text.size(); i-- > 0;) {
+    char c = text[i];
+    if (c == '>' || c == ')' || c == '}') ++depth;
+    if (c == '<' || c == '(' || c == '{') --depth;
+    bool in_operator = text.substr(0, i).ends_with("operator");  // operator new
+    if (c == ' ' && depth == 0 && !in_operator) return text.substr(i + 1);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view library_name(std::string_view module) {
+  return module.substr(module.rfind('/') + 1);  // npos + 1 is 0
+}
+
+std::string frame_label(const CodePlace& place) {
+  if (!place.function.empty()) return std::string(without_types(kernel_name(place.function)));
+  if (place.module.empty()) return "(code of no file)";
+  return fmt::format("{}+0x{:x}", library_name(place.module), place.offset);
+}
+
+bool is_plumbing(const CodePlace& place, std::string_view kernel) {
+  if (begins_with_any(library_name(place.module), kPlumbingLibraries)) return true;
+  if (place.function.empty()) return false;
+  if (place.function == kernel || place.function.find(kStub) != std::string_view::npos) return true;
+  return begins_with_any(frame_label(place), kPlumbingFunctions);
+}
+
+}  // namespace lamina

@@ -1,0 +1,29 @@
+// Frames of native call stacks as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lamina {
+
+// A place in the program's code, as the profile has it.
+struct CodePlace {
+  std::string_view module;    // path of the ELF file; empty: code of no file
+  std::string_view function;  // mangled; empty: not known
+  std::string_view file;      // source; empty: not known
+  uint32_t line = 0;
+  uint64_t offset = 0;  // in the module
+};
+
+// `attention`, `vllm::launcher<float>`; without a symbol `raw_ops.so+0x1f20`.
+std::string frame_label(const CodePlace& place);
+
+// `raw_ops.so`
+std::string_view library_name(std::string_view module);
+
+// Whether the frame says nothing of the program: driver, runtime, CUPTI, stubs, the kernel's own host function, the C and C++
+// libraries, templates of bindings, the Python interpreter. `kernel`: mangled name of what the stack launches.
+bool is_plumbing(const CodePlace& place, std::string_view kernel);
+
+}  // namespace lamina

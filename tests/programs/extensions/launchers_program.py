@@ -1,0 +1,223 @@
+"""Every way into the driver that Python programs use, each in a module of its own: launchers_program.py [--graph] [--steps N]
+
+nano_ops, stripped_ops, capi_ops, Triton, CuPy, ctypes and raw_ops launch one kernel each (raw_ops: three) in a step, on
+the stream that PyTorch has made current. What is not installed or not built is left out, with a line on standard error.
+
+--graph: the steps are replays of one CUDA graph. Prints what each launcher did to its numbers, the same in both modes.
+"""
+import argparse
+import ctypes
+import importlib
+import os
+import sys
+
+import torch
+from torch import nn
+
+COUNT = 4096
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--graph", action="store_true")
+    parser.add_argument("--steps", type=int, default=4)
+    return parser.parse_args()
+
+
+def current_stream():
+    return torch.cuda.current_stream().cuda_stream
+
+
+class NanoOps(nn.Module):
+    """An extension made with nanobind; the tensor goes there through DLPack."""
+
+    factor = 2
+
+    def __init__(self):
+        super().__init__()
+        self.ops = importlib.import_module("nano_ops")
+
+    def forward(self, values):
+        self.ops.scale(values, float(self.factor), current_stream())
+
+
+class StrippedOps(nn.Module):
+    """An extension without symbols, that has a CUDA runtime of its own."""
+
+    factor = 3
+
+    def __init__(self):
+        super().__init__()
+        self.ops = importlib.import_module("stripped_ops")
+
+    def forward(self, values):
+        self.ops.scale(values, float(self.factor))
+
+
+class TritonKernel(nn.Module):
+    """A kernel compiled at run time, that Triton's own launcher launches."""
+
+    factor = 5
+
+    def __init__(self):
+        super().__init__()
+        self.kernel = importlib.import_module("launchers_triton").triton_scale_kernel
+
+    def forward(self, values):
+        block = 1024
+        self.kernel[(values.numel() // block,)](values, float(self.factor), BLOCK=block)
+
+
+class CupyKernel(nn.Module):
+    """A kernel compiled at run time, that CuPy launches through the driver API."""
+
+    factor = 7
+    source = """
+    extern "C" __global__ void cupy_scale_kernel(float* data, int count, float factor) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < count) data[i] *= factor;
+    }"""
+
+    def __init__(self):
+        super().__init__()
+        self.cupy = importlib.import_module("cupy")
+        self.kernel = self.cupy.RawKernel(self.source, "cupy_scale_kernel")
+
+    def forward(self, values):
+        threads, count = 256, values.numel()
+        with self.cupy.cuda.ExternalStream(current_stream()):
+            arguments = (self.cupy.asarray(values), self.cupy.int32(count), self.cupy.float32(self.factor))
+            self.kernel((count // threads,), (threads,), arguments)
+
+
+class CtypesLibrary(nn.Module):
+    """A C library, called through ctypes."""
+
+    factor = 11
+
+    def __init__(self):
+        super().__init__()
+        found = [path for path in (os.path.join(folder, "ctypes_ops.so") for folder in sys.path) if os.path.exists(path)]
+        if not found:
+            raise ImportError("ctypes_ops.so is in no folder of sys.path")
+        self.scale = ctypes.CDLL(found[0]).ctypes_scale
+        self.scale.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_float, ctypes.c_void_p
+
+    def forward(self, values):
+        error = self.scale(values.data_ptr(), values.numel(), self.factor, current_stream())
+        if error:
+            raise RuntimeError(f"ctypes_scale: CUDA error {error}")
+
+
+class CapiOps(nn.Module):
+    """An extension in plain C on the driver API, in the context that PyTorch has made current. It fills what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.ops = importlib.import_module("capi_ops")
+        self.register_buffer("filled", torch.zeros(COUNT, device="cuda"))
+
+    def forward(self, _):
+        self.ops.fill(self.filled.data_ptr(), COUNT, 13.0, current_stream())
+
+    def result(self):
+        return self.filled.sum().item() / COUNT
+
+
+class RawOps(nn.Module):
+    """The extension of extensions_program.py: one token of one sequence, at position 0."""
+
+    heads, head_size, block_size, packed = 2, 64, 16, 4
+
+    def __init__(self):
+        super().__init__()
+        self.ops = importlib.import_module("raw_ops")
+        rows, row = (1, self.heads, self.head_size), self.heads * self.head_size
+        angle = torch.full((1, self.head_size // 2), 0.5, device="cuda")
+        self.cos_sin = torch.cat((angle.cos(), angle.sin()), dim=-1)
+        self.query, self.key, self.value = (torch.linspace(0, end, row, device="cuda").view(1, row) for end in (1, 2, 3))
+        self.out = torch.zeros(rows, device="cuda")
+        self.key_cache = torch.zeros(1, self.heads, self.head_size // self.packed, self.block_size, self.packed, device="cuda")
+        self.value_cache = torch.zeros(1, self.heads, self.head_size, self.block_size, device="cuda")
+        self.positions = torch.zeros(1, dtype=torch.int64, device="cuda")  # and the slot of the token too
+        self.block_tables = torch.zeros(1, 1, dtype=torch.int32, device="cuda")
+        self.seq_lens = torch.ones(1, dtype=torch.int32, device="cuda")
+
+    def forward(self, _):
+        rows = (1, self.heads, self.head_size)
+        self.ops.rotary_embedding(self.positions, self.query, self.key, self.head_size, self.cos_sin, True)
+        self.ops.reshape_and_cache(self.key.view(rows), self.value.view(rows), self.key_cache, self.value_cache,
+                                   self.positions, "auto", 1.0)
+        self.ops.paged_attention_v1(self.out, self.query.view(rows), self.key_cache, self.value_cache, self.heads, 0.125,
+                                    self.block_tables, self.seq_lens, self.block_size, self.block_size)
+
+    def result(self):
+        """Attention over a single key gives its value: 1.5 on average."""
+        return self.out.mean().item()
+
+
+KINDS = (NanoOps, StrippedOps, TritonKernel, CupyKernel, CtypesLibrary, CapiOps, RawOps)
+
+
+class Launchers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.launchers = nn.ModuleList()
+        for kind in KINDS:
+            try:
+                self.launchers.append(kind())
+            except ImportError as error:
+                print(f"skipped {kind.__name__}: {error}", file=sys.stderr)
+
+    def forward(self, values):
+        values.fill_(1.0)
+        for launcher in self.launchers:
+            launcher(values)
+
+
+def warm_up(model, values):
+    """What is compiled or loaded at the first call can not be while a stream is captured."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        model(values)
+    torch.cuda.current_stream().wait_stream(stream)
+
+
+def capture(model, values):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        model(values)
+    return graph
+
+
+def run(step, steps):
+    for _ in range(steps):
+        torch.cuda.nvtx.range_push("phase:decode")
+        step()
+        torch.cuda.synchronize()
+        torch.cuda.nvtx.range_pop()
+
+
+def report(model, values):
+    """The product of the factors tells which of the launchers ran."""
+    for launcher in model.launchers:
+        name = type(launcher).__name__
+        if hasattr(launcher, "factor"):
+            print(f"tokens[{name}]: {(values % launcher.factor == 0).all().item()}")
+        else:
+            print(f"tokens[{name}]: {launcher.result():.6f}")
+    print(f"checksum {values.double().mean().item():.6f}")
+
+
+def main():
+    options = parse_arguments()
+    with torch.inference_mode():
+        model, values = Launchers(), torch.empty(COUNT, device="cuda")
+        warm_up(model, values)
+        graph = capture(model, values) if options.graph else None
+        run(graph.replay if graph else lambda: model(values), options.steps)
+        report(model, values)
+
+
+main()

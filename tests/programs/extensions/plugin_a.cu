@@ -1,0 +1,15 @@
+// plugin_a: a library to be unloaded after its launch. It links in a CUDA runtime of its own.
+#include <cuda_runtime.h>
+
+__global__ void plugin_a_kernel(float* data, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) data[i] += 0.25f;
+}
+
+// Done when it returns: what it launched must not outlive its code. A cudaError_t as a number.
+extern "C" int plugin_run(float* data, int count) {
+  constexpr int kThreads = 64;
+  plugin_a_kernel<<<(count + kThreads - 1) / kThreads, kThreads>>>(data, count);
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? cudaDeviceSynchronize() : error;
+}
