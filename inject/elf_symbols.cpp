@@ -443,8 +443,8 @@ void ElfSymbolReader::add(const ElfFile& file, const Elf64_Sym& symbol, bool ful
                                .name = symbol.st_name,
                                .outer = 0,
                                .full = full,
-                               .global = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
                                .sized = symbol.st_size != 0,
+                               .global = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
                                .plain = names[symbol.st_name] != '_'});
 }
 
@@ -462,9 +462,7 @@ ElfSymbols::ElfSymbols(const std::string& path) {
 
 // By address, and the better ones last; never equal but for copies.
 bool ElfSymbols::is_better(const Symbol& a, const Symbol& b) {
-  auto key = [](const Symbol& s) {
-    return std::tuple(s.start, s.full, s.global, s.sized ? s.size : 0, s.plain, ~s.name);
-  };
+  auto key = [](const Symbol& s) { return std::tuple(s.start, s.full, s.sized, s.global, s.size, s.plain, ~s.name); };
   return key(a) > key(b);
 }
 
@@ -479,6 +477,11 @@ void ElfSymbols::limit_unsized() {
   }
 }
 
+// Whether find() never comes to the worse of two symbols.
+bool ElfSymbols::hides(const Symbol& better, const Symbol& worse) {
+  return better.start == worse.start && (better.size >= worse.size || !worse.sized);
+}
+
 // Sorts, and leaves only symbols that find() can come to. Those that reach past the start of the symbol at hand are a
 // chain from `outer` on.
 void ElfSymbols::arrange() {
@@ -487,12 +490,9 @@ void ElfSymbols::arrange() {
   uint32_t outer = kNone;
   size_t kept = 0;
   for (Symbol symbol : symbols_) {
-    while (kept > 0 && symbols_[kept - 1].start == symbol.start && symbols_[kept - 1].size <= symbol.size) {
-      outer = symbols_[--kept].outer;
-    }
+    while (kept > 0 && hides(symbol, symbols_[kept - 1])) outer = symbols_[--kept].outer;
     while (outer != kNone && !covers(symbols_[outer], symbol.start)) outer = symbols_[outer].outer;
-    // Labels in functions written in assembly.
-    if (!symbol.sized && outer != kNone && symbols_[outer].start < symbol.start) continue;
+    if (!symbol.sized && outer != kNone) continue;  // a label in a function written in assembly
     symbol.outer = outer;
     outer = static_cast<uint32_t>(kept);
     symbols_[kept++] = symbol;

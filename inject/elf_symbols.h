@@ -38,19 +38,21 @@ class ElfSymbols {
   struct Symbol {
     uint64_t start;
     uint32_t size;
-    uint32_t name;   // in its table's names
-    uint32_t outer;  // the nearest one before that may reach past this start
-    // In the order in which they decide between symbols of one address.
-    bool full : 1;    // of .symtab
-    bool global : 1;  // or weak
+    uint32_t name;  // in its table's names
+    uint32_t
+        outer;  // the nearest one before that may reach past this start
+                // In the order in which they decide between symbols of one address; the size comes before the last.
+    bool full : 1;  // of .symtab
     bool sized : 1;
-    bool plain : 1;  // begins with no underscore, as write does, not __write
+    bool global : 1;  // or weak
+    bool plain : 1;   // begins with no underscore, as write does, not __write
   };
 
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kMaxDepth = 64;  // of functions in each other; files of no ill will have one or two
 
   static bool is_better(const Symbol& a, const Symbol& b);
+  static bool hides(const Symbol& better, const Symbol& worse);
   static bool covers(const Symbol& symbol, uint64_t vaddr) { return vaddr - symbol.start < symbol.size; }
   void arrange();
   void limit_unsized();

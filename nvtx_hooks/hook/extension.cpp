@@ -60,8 +60,7 @@ PyObject* hook_extension_function(PyObject*, PyObject* arguments) {
   PyObject* function;
   const char *name, *origin;
   if (!PyArg_ParseTuple(arguments, "Oss", &function, &name, &origin)) return nullptr;
-  if (!ExtensionCalls::instance().hook(function, name, origin)) return nullptr;
-  Py_RETURN_NONE;
+  return ExtensionCalls::instance().hook(function, name, origin);
 }
 
 // ---- torch.cuda.CUDAGraph
@@ -111,8 +110,8 @@ PyMethodDef methods[] = {
     {"read_tensors", read_tensors, METH_VARARGS,
      "read_tensors(Tensor, Parameter, library): how tensors are shown in ranges of extension functions. library: of torch._C"},
     {"hook_extension_function", hook_extension_function, METH_VARARGS,
-     "hook_extension_function(function, name, file): a range `name(...) <- file` for each call. Raises RuntimeError where\n"
-     "such functions are not laid out as they are known to be."},
+     "hook_extension_function(function, name, file) -> bool: a range `name(...) <- file` for each call; False if it has\n"
+     "them already. Raises RuntimeError where such functions are not laid out as they are known to be."},
     {"watch_graphs", watch_graphs, METH_O, "watch_graphs(CUDAGraph): step ranges around replays"},
     {nullptr, nullptr, 0, nullptr},
 };

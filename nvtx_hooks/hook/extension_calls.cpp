@@ -40,11 +40,12 @@ PyObject* ExtensionCalls::load(PyObject* loader, PyObject* const* arguments, siz
   return result;
 }
 
-bool ExtensionCalls::hook(PyObject* function, const char* name, const char* origin) {
+PyObject* ExtensionCalls::hook(PyObject* function, const char* name, const char* origin) {
   VectorCall before = nullptr;
-  if (!hook_native(function, on_call, &before)) return false;
-  if (before != on_call) functions_[function] = {before, name, origin};
-  return true;
+  if (!hook_native(function, on_call, &before)) return nullptr;
+  if (before == on_call) Py_RETURN_FALSE;
+  functions_[function] = {before, name, origin};
+  Py_RETURN_TRUE;
 }
 
 PyObject* ExtensionCalls::call(PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names) {

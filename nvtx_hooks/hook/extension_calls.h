@@ -22,8 +22,9 @@ class ExtensionCalls {
   bool start(const RangeDomain& domain, PyObject* seen);
   TensorReader& tensors() { return tensors_; }
 
-  // Calls of `function` are ranges from now on, `name(…) <- origin`. False with a Python error when it can not be hooked.
-  bool hook(PyObject* function, const char* name, const char* origin);
+  // Calls of `function` are ranges from now on, `name(…) <- origin`. True unless they had been before; null with a Python error
+  // when it can not be hooked.
+  PyObject* hook(PyObject* function, const char* name, const char* origin);
 
   PyObject* call(PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names);
   PyObject* load(PyObject* loader, PyObject* const* arguments, size_t count_and_flag, PyObject* names);

@@ -23,8 +23,7 @@ def start(hook, debug):
         _read_tensors(hook)
         extensions = Extensions(hook, debug, [glob.strip() for glob in wanted.split(",") if glob.strip()])
         hook.watch_extensions(extensions.see)
-        for module in list(sys.modules.values()):
-            extensions.see(module)
+        extensions.see(*sys.modules.values())
     except Exception as error:
         debug(f"functions of extensions have no ranges: {error}")
 
@@ -38,35 +37,30 @@ def _read_tensors(hook):
 class Extensions:
     def __init__(self, hook, debug, globs):
         self.hook, self.debug, self.globs = hook, debug, globs
-        self.unfinished = []
+        self.unfinished = [module for module in sys.modules.values() if getattr(_spec(module), "_initializing", False)]
 
-    def see(self, module):
-        """Hooks the functions of the module, if it is an extension; also of one that was not ready when it was seen first."""
-        modules, self.unfinished = self.unfinished + [module], []
-        for seen in modules:
+    def see(self, *modules):
+        """Hooks the functions of those that are extensions; also of what was in the middle of its import when we came."""
+        for module in (*self.unfinished, *modules):
             try:
-                self._see(seen)
+                self._see(module)
             except Exception as error:
-                self.debug(f"functions of {seen!r} have no ranges: {error}")
+                self.debug(f"functions of {module!r} have no ranges: {error}")
 
     def _see(self, module):
-        spec = _attributes(module).get("__spec__") if issubclass(type(module), ModuleType) else None
-        loader = getattr(spec, "loader", None)
+        loader = getattr(_spec(module), "loader", None)
         if not isinstance(loader, ExtensionFileLoader) or module.__name__.partition(".")[0] in _LEFT_OUT:
             return
         if not self.globs and not uses_cuda(loader.path):
             return
-        if getattr(spec, "_initializing", False):
-            self.unfinished.append(module)
-        file = os.path.basename(loader.path)
         for name, function in _functions(module, module.__name__, module, set()):
             if not self.globs or any(fnmatch.fnmatchcase(name, glob) for glob in self.globs):
-                self._hook(function, name, file)
+                self._hook(function, name, os.path.basename(loader.path))
 
     def _hook(self, function, name, file):
         try:
-            self.hook.hook_extension_function(function, name, file)
-            self.debug(f"{name} of {file} has ranges")
+            if self.hook.hook_extension_function(function, name, file):
+                self.debug(f"{name} of {file} has ranges")
         except RuntimeError as error:
             self.debug(f"{name} of {file} has no ranges: {error}")
 
@@ -74,9 +68,17 @@ class Extensions:
 # ---- the functions of a module
 
 
+def _is_module(value):
+    return issubclass(type(value), ModuleType)
+
+
 def _attributes(scope):
     """Of a module or a class. Some modules are loaded by asking for an attribute in the usual way."""
-    return object.__getattribute__(scope, "__dict__") if issubclass(type(scope), ModuleType) else type.__dict__["__dict__"].__get__(scope)
+    return object.__getattribute__(scope, "__dict__") if _is_module(scope) else type.__dict__["__dict__"].__get__(scope)
+
+
+def _spec(module):
+    return _attributes(module).get("__spec__") if _is_module(module) else None
 
 
 def _functions(scope, name, root, seen):
@@ -88,7 +90,7 @@ def _functions(scope, name, root, seen):
         if _is_native(type(value)):
             if _is_own(value, root) and not _is_plumbing(key):
                 yield f"{name}.{key}", value
-        elif id(value) not in seen and issubclass(type(value), ModuleType):
+        elif id(value) not in seen and _is_module(value):
             if str(_attributes(value).get("__name__")).startswith(f"{root.__name__}."):
                 yield from _functions(value, value.__name__, root, seen)
         elif id(value) not in seen and issubclass(type(value), type) and _is_own(value, root):
@@ -123,7 +125,7 @@ def uses_cuda(path):
             elf = _Elf(file)
             return any(name in _CUDA_SECTIONS for name in elf.sections()) or any(
                 name.startswith(_CUDA_LIBRARIES) for name in elf.needed())
-    except (OSError, struct.error, ValueError):
+    except (OSError, struct.error, ValueError, OverflowError):
         return False
 
 

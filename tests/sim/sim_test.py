@@ -302,6 +302,91 @@ def test_signal_handlers(suite):
 # ---- reports on what was recorded
 
 
+# ---- call stacks
+
+
+def call_tree(suite, mode, *table, **variables):
+    """({path of the summary: invocations}, finished process) of sim_stacks."""
+    name = "-".join(["stacks", mode, *table, *variables])
+    profile, done = record(suite, name, sim(suite, "sim_stacks", mode), **variables)
+    check(done.returncode == 0, done.stderr)
+    text = suite.run([suite.lamina, "table", profile, *table]).stdout
+    rows, path = {}, []
+    for line in text.splitlines()[2:]:
+        name, invocations = line.split(" | ")[0].rstrip(), float(line.split(" | ")[3])
+        depth = len(name) - len(name.lstrip("|-")) - 1 if name.startswith("|") else 0
+        path[depth:] = [name.lstrip("|- ").replace("program::", "").split("(float")[0]]
+        rows[" ".join(path)] = invocations
+    return rows, done
+
+
+def kernels_of(rows):
+    return {path: count for path, count in rows.items() if not any(other.startswith(path + " ") for other in rows)}
+
+
+def test_stacks_are_the_call_tree(suite):
+    """A program without any range; two callers of one launcher have equal frames."""
+    rows, _ = call_tree(suite, "calls")
+    check(kernels_of(rows) == {f"main run_step forward {caller} launch_gemm gemm": 12 for caller in ("attention", "mlp")}, rows)
+    rows, _ = call_tree(suite, "threads")
+    check(kernels_of(rows) == {f"run_step forward {caller} launch_gemm gemm": 6400 for caller in ("attention", "mlp")}, rows)
+
+
+def test_stacks_in_ranges(suite):
+    """The trace; with --stacks rows between layer and kernel."""
+    rows, _ = call_tree(suite, "ranges")
+    check(kernels_of(rows) == {"layer gemm": 24}, rows)
+    profile = suite.folder("stacks-ranges")
+    traces = {row.split(" | ")[4].rstrip() for row in
+              suite.run([suite.lamina, "table", profile, "--table", "model", "--names", "full"]).stdout.splitlines()[2:]}
+    ends = "program::forward <- program::run_step <- main <- sim_stacks"
+    check(traces == {"", f"program::launch_gemm <- program::attention <- {ends}", f"program::launch_gemm <- program::mlp <- {ends}"}, traces)
+    rows, _ = call_tree(suite, "ranges", "--stacks")
+    check(kernels_of(rows) == {f"layer main run_step forward {caller} launch_gemm gemm": 12 for caller in ("attention", "mlp")}, rows)
+    rows, _ = call_tree(suite, "ranges", "--stacks", "full")
+    check(any("cuLaunchKernel" in path for path in rows), rows)
+
+
+def test_stacks_of_graph_nodes(suite):
+    rows, _ = call_tree(suite, "graph")
+    check(kernels_of(rows) == {"main replay_graph captured": 6}, rows)
+
+
+def test_stacks_do_no_harm(suite):
+    """Deep recursion, little stack, exceptions, code without unwind tables, libraries that come and go."""
+    for mode, expected in (("recursion", {"recurse launch_gemm deep": 1}), ("small", {"on_small_stack launch_gemm small": 1}),
+                           ("throw", {"main catches throws launch_gemm before_throw": 10}),
+                           ("plugins", {f"main plugin plugin_run in_plugin_{name} launch_gemm plugged": 3 for name in "ab"})):
+        rows, done = call_tree(suite, mode)
+        found = {path.replace("on_small_stack()::{lambda", "on_small_stack"): count for path, count in kernels_of(rows).items()}
+        check(found == expected, f"{mode}: {rows}")
+        check(not done.stderr, done.stderr)
+        bare = suite.run(sim(suite, "sim_stacks", mode), dict(suite.clean, LD_LIBRARY_PATH=os.path.join(suite.build, "sim")))
+        check(bare.stdout.split(" at ")[0] == done.stdout.split(" at ")[0], f"{bare.stdout} {done.stdout}")
+    rows, _ = call_tree(suite, "jit")
+    check(list(kernels_of(rows).values()) == [3] and "jitted launch_gemm jitted" in list(kernels_of(rows))[0], rows)
+
+
+def test_stacks_off_or_not_there(suite):
+    rows, done = call_tree(suite, "calls", LAMINA_STACKS="off")
+    check(kernels_of(rows) == {"(no module) gemm": 24} and not done.stderr, f"{rows} {done.stderr}")
+    empty = suite.folder("no-libunwind")
+    os.makedirs(empty)
+    with open(os.path.join(empty, "libunwind.so.8"), "w", encoding="utf-8"):
+        pass  # no library
+    libraries = f"{empty}:{os.path.join(suite.build, 'sim')}"
+    profile, done = suite.record("stacks-none", sim(suite, "sim_stacks"), status=None, LD_LIBRARY_PATH=libraries)
+    check(done.returncode == 0 and done.stderr.count("\n") == 1 and "libunwind.so.8" in done.stderr, done.stderr)
+    check(len(suite.activities(profile)) == 24, "kernels are missing")
+
+
+def test_library_table(suite):
+    if not os.path.exists(suite.folder("stacks-calls")):
+        call_tree(suite, "calls")
+    rows = suite.run([suite.lamina, "table", suite.folder("stacks-calls"), "--table", "library"]).stdout.splitlines()[2:]
+    check([row.split()[0] for row in rows] == ["sim_stacks"], rows)
+
+
 def test_bad_profiles(suite):
     """One clear line and status 1 for each kind of bad input."""
     profile, _ = record(suite, "good", sim(suite, "sim_exit", "return", "30", "50"))

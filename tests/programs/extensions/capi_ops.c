@@ -52,8 +52,8 @@ static int load_fill(void) {
 int capi_launch_fill(CUdeviceptr data, unsigned count, float value, CUstream stream) {
   const unsigned threads = 256, blocks = (count + threads - 1) / threads;
   void* arguments[] = {&data, &count, &value};
-  return load_fill() && succeeded(cuLaunchKernel(g_fill, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL),
-                                  "cuLaunchKernel");
+  return load_fill() &&
+         succeeded(cuLaunchKernel(g_fill, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL), "cuLaunchKernel");
 }
 
 static PyObject* fill(PyObject* module, PyObject* arguments) {

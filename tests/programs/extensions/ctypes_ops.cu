@@ -10,7 +10,7 @@ __global__ void ctypes_scale_kernel(float* data, int count, float factor) {
 // In place. A cudaError_t as a number.
 extern "C" int ctypes_scale(float* data, int count, float factor, void* stream) {
   constexpr int kThreads = 256;
-  ctypes_scale_kernel<<<(count + kThreads - 1) / kThreads, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(data, count,
-                                                                                                           factor);
+  ctypes_scale_kernel<<<(count + kThreads - 1) / kThreads, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      data, count, factor);
   return cudaGetLastError();
 }

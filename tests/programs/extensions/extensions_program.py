@@ -1,9 +1,12 @@
-"""A decode loop whose layers call an extension past PyTorch's dispatcher: extensions_program.py [--graph] [--layers N] [--steps N]
+"""A decode loop whose layers call an extension past PyTorch's dispatcher.
+
+extensions_program.py [--graph] [--layers N] [--steps N]
 
 Each layer writes its keys and values to a paged cache, rotates its queries and keys and attends over the cache through
 raw_ops, called as plain functions, so that no op of PyTorch covers those kernels; the matrix products are ops of PyTorch.
 
---graph: the decode steps are replays of one CUDA graph. Prints the tokens of each sequence and a checksum, the same in both modes.
+--graph: the decode steps are replays of one CUDA graph.
+Prints the tokens of each sequence and a checksum, the same in both modes.
 """
 import argparse
 

@@ -1,9 +1,12 @@
-"""Every way into the driver that Python programs use, each in a module of its own: launchers_program.py [--graph] [--steps N]
+"""Every way into the driver that Python programs use, each in a module of its own.
+
+launchers_program.py [--graph] [--steps N]
 
 nano_ops, stripped_ops, capi_ops, Triton, CuPy, ctypes and raw_ops launch one kernel each (raw_ops: three) in a step, on
 the stream that PyTorch has made current. What is not installed or not built is left out, with a line on standard error.
 
---graph: the steps are replays of one CUDA graph. Prints what each launcher did to its numbers, the same in both modes.
+--graph: the steps are replays of one CUDA graph.
+Prints what each launcher did to its numbers, the same in both modes.
 """
 import argparse
 import ctypes
@@ -69,7 +72,7 @@ class TritonKernel(nn.Module):
 
 
 class CupyKernel(nn.Module):
-    """A kernel compiled at run time, that CuPy launches through the driver API."""
+    """A kernel compiled at run time, that CuPy launches through the driver API. Needs CuPy 14.2 for PyTorch's stream."""
 
     factor = 7
     source = """
@@ -85,7 +88,7 @@ class CupyKernel(nn.Module):
 
     def forward(self, values):
         threads, count = 256, values.numel()
-        with self.cupy.cuda.ExternalStream(current_stream()):
+        with self.cupy.cuda.Stream.from_external(torch.cuda.current_stream()):
             arguments = (self.cupy.asarray(values), self.cupy.int32(count), self.cupy.float32(self.factor))
             self.kernel((count // threads,), (threads,), arguments)
 

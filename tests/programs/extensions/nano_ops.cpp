@@ -1,12 +1,12 @@
 // nano_ops: an extension made with nanobind, whose calls look otherwise on the stack than those of pybind11, and which
 // knows nothing of PyTorch: a tensor comes in through DLPack.
+#include "nano_ops.h"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
 #include <stdexcept>
-
-#include "nano_ops.h"
 
 namespace nb = nanobind;
 

@@ -146,10 +146,14 @@ namespace {
 template <typename Op>
 void dispatch(const at::Tensor& tensor, Op op) {
   switch (tensor.scalar_type()) {
-    case at::ScalarType::Float: return op(float());
-    case at::ScalarType::Half: return op(c10::Half());
-    case at::ScalarType::BFloat16: return op(c10::BFloat16());
-    default: TORCH_CHECK(false, "raw_ops: float, half and bfloat16 only, not ", tensor.scalar_type());
+    case at::ScalarType::Float:
+      return op(float());
+    case at::ScalarType::Half:
+      return op(c10::Half());
+    case at::ScalarType::BFloat16:
+      return op(c10::BFloat16());
+    default:
+      TORCH_CHECK(false, "raw_ops: float, half and bfloat16 only, not ", tensor.scalar_type());
   }
 }
 
@@ -197,12 +201,14 @@ struct Attention {
 
 }  // namespace
 
-// key, value [tokens, kv heads, head_size] -> key_cache [blocks, kv heads, head_size / x, block_size, x] and value_cache
-// [blocks, kv heads, head_size, block_size], where x elements are 16 bytes; slot_mapping [tokens], int64.
+// key, value [tokens, kv heads, head_size] -> key_cache [blocks, kv heads, head_size / x, block_size, x] and
+// value_cache [blocks, kv heads, head_size, block_size], where x elements are 16 bytes; slot_mapping [tokens], int64.
 void reshape_and_cache(at::Tensor& key, at::Tensor& value, at::Tensor& key_cache, at::Tensor& value_cache,
                        at::Tensor& slot_mapping, const std::string& kv_cache_dtype, double /*k_scale: of fp8 alone*/) {
   TORCH_CHECK(kv_cache_dtype == "auto", "reshape_and_cache: cache of type ", kv_cache_dtype);
-  for (const at::Tensor* tensor : {&key, &value, &key_cache, &value_cache}) check("reshape_and_cache", *tensor, key.scalar_type());
+  for (const at::Tensor* tensor : {&key, &value, &key_cache, &value_cache}) {
+    check("reshape_and_cache", *tensor, key.scalar_type());
+  }
   check("reshape_and_cache", slot_mapping, at::ScalarType::Long);
   const int heads = key.size(1), head_size = key.size(2), block_size = key_cache.size(3);
   const c10::cuda::CUDAGuard device_guard(key.device());
@@ -222,7 +228,9 @@ void reshape_and_cache(at::Tensor& key, at::Tensor& value, at::Tensor& key_cache
 // place; cos_sin_cache [positions, rot_dim]: first all cosines, then all sines.
 void rotary_embedding(at::Tensor& positions, at::Tensor& query, at::Tensor& key, int64_t head_size,
                       at::Tensor& cos_sin_cache, bool is_neox) {
-  for (const at::Tensor* tensor : {&query, &key, &cos_sin_cache}) check("rotary_embedding", *tensor, query.scalar_type());
+  for (const at::Tensor* tensor : {&query, &key, &cos_sin_cache}) {
+    check("rotary_embedding", *tensor, query.scalar_type());
+  }
   check("rotary_embedding", positions, at::ScalarType::Long);
   const int rot_dim = cos_sin_cache.size(1), heads = query.size(1) / head_size, kv_heads = key.size(1) / head_size;
   const c10::cuda::CUDAGuard device_guard(query.device());
@@ -252,9 +260,15 @@ void paged_attention_v1(at::Tensor& out, at::Tensor& query, at::Tensor& key_cach
   TORCH_CHECK(head_size == 64 || head_size == 128, "paged_attention_v1: head size ", head_size);
   const c10::cuda::CUDAGuard device_guard(query.device());
   dispatch(query, [&](auto zero) {
-    const Attention<decltype(zero)> attention{
-        out,         query, key_cache, value_cache, block_tables, seq_lens, static_cast<int>(num_kv_heads),
-        static_cast<float>(scale), max_seq_len};
+    const Attention<decltype(zero)> attention{out,
+                                              query,
+                                              key_cache,
+                                              value_cache,
+                                              block_tables,
+                                              seq_lens,
+                                              static_cast<int>(num_kv_heads),
+                                              static_cast<float>(scale),
+                                              max_seq_len};
     head_size == 64 ? attention.template launch_head_size<64>(block_size)
                     : attention.template launch_head_size<128>(block_size);
   });

@@ -1,5 +1,5 @@
-// two_callers: a program without Python and without NVTX, where call stacks alone tell who launched what. Two functions,
-// attention and mlp, call one launcher of one kernel, and have frames of equal size:
+// two_callers: a program without Python and without NVTX, where call stacks alone tell who launched what. Two
+// functions, attention and mlp, call one launcher of one kernel, and have frames of equal size:
 //   main -> run_step -> forward -> attention or mlp -> launch_gemm
 // The options add launches from places where a walk up the stack is hard. Each adds lines to the output: a checksum of
 // the numbers so far, and how many kernels ran from there.
@@ -149,7 +149,8 @@ KEPT void* run_plugin(const Model& model, const std::string& path) {
   dladdr(reinterpret_cast<void*>(run), &info);
   CHECK(static_cast<cudaError_t>(run(model.hidden, kWidth)));
   dlclose(library);
-  if (dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) std::fprintf(stderr, "two_callers: %s stays loaded\n", path.c_str());
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD))
+    std::fprintf(stderr, "two_callers: %s stays loaded\n", path.c_str());
   return info.dli_fbase;
 }
 
@@ -228,9 +229,7 @@ Model make_model() {
   return model;
 }
 
-void begin_capture(const Model& model) {
-  CHECK(cudaStreamBeginCapture(model.stream, cudaStreamCaptureModeGlobal));
-}
+void begin_capture(const Model& model) { CHECK(cudaStreamBeginCapture(model.stream, cudaStreamCaptureModeGlobal)); }
 
 cudaGraphExec_t end_capture(const Model& model) {
   cudaGraph_t graph = nullptr;
