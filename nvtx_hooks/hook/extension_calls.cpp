@@ -59,12 +59,7 @@ PyObject* ExtensionCalls::call(PyObject* function, PyObject* const* arguments, s
 }
 
 void ExtensionCalls::push_range(const Function& function, PyObject* const* arguments, Py_ssize_t count, PyObject* names) noexcept {
-  const Text* text = nullptr;
-  try {
-    text = texts_.find(PythonKey(tensors_, function.name, function.origin, arguments, count, names));
-  } catch (...) {  // no memory
-  }
-  text ? push(*text) : push(function.name.c_str());
+  push(*texts_.find(PythonKey(tensors_, function.name, function.origin, arguments, count, names)));
 }
 
 }  // namespace lamina

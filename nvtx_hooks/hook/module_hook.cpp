@@ -1,6 +1,9 @@
 #include "nvtx_hooks/hook/module_hook.h"
 
+#include <algorithm>
+
 #include "nvtx_hooks/hook/dynamo_aside.h"
+#include "nvtx_hooks/hook/extension_calls.h"
 
 namespace lamina {
 namespace {
@@ -28,38 +31,36 @@ PyObject* on_setattr(PyObject* function, PyObject* const* arguments, size_t coun
 
 // Called with the weak reference of a module that is being freed; `self` is the module's address.
 PyObject* on_module_freed(PyObject* self, PyObject*) {
-  ModuleHook::instance().forget(static_cast<const PyObject*>(PyLong_AsVoidPtr(self)));
+  ModuleHook::instance().freed(static_cast<const PyObject*>(PyLong_AsVoidPtr(self)));
   Py_RETURN_NONE;
 }
 PyMethodDef on_module_freed_method = {"lamina_module_freed", on_module_freed, METH_O, nullptr};
-
-std::string text_of(PyObject* string) {
-  Ref bytes(string && PyUnicode_Check(string) ? PyUnicode_AsEncodedString(string, "utf-8", "replace") : nullptr);
-  if (!bytes) {
-    PyErr_Clear();
-    return "(unnamed)";
-  }
-  return PyBytes_AsString(bytes.get());
-}
 
 PyTypeObject* kept_type(PyObject* type) { return reinterpret_cast<PyTypeObject*>(Ref::borrowed(type).release()); }
 
 }  // namespace
 
 thread_local ModuleHook::Call* ModuleHook::innermost = nullptr;
+thread_local ModuleHook::Call* ModuleHook::unused = nullptr;
+
+ModuleHook::ModuleHook() : describer_(ExtensionCalls::instance().tensors()) {}
 
 ModuleHook& ModuleHook::instance() {
   static auto* hook = new ModuleHook;
   return *hook;
 }
 
-bool ModuleHook::install(PyObject* module_class, PyObject* parameter_class, PyObject* describe) {
+bool ModuleHook::install(PyObject* module_class, PyObject* parameter_class, PyObject* on_news, PyObject* engines) {
   Ref call(PyObject_GetAttrString(module_class, "__call__"));
   Ref setattr(PyObject_GetAttrString(module_class, "__setattr__"));
   if (!call || !setattr) return false;
   module_class_ = kept_type(module_class);
   parameter_class_ = kept_type(parameter_class);
-  describe_ = Ref::borrowed(describe).release();
+  on_news_ = Ref::borrowed(on_news).release();
+  for (Py_ssize_t i = 0; i < PyTuple_Size(engines); ++i) {
+    const char* name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(engines, i), nullptr);
+    if (name) engines_.emplace_back(name);
+  }
   original_call = hook_function(call.get(), on_call);
   if (!original_call) return false;
   module_call_ = call.release();
@@ -80,79 +81,123 @@ void ModuleHook::see_class(PyTypeObject* type) {
 
 // ---- a call
 
+ModuleHook::Call* ModuleHook::open(PyObject* module, PyObject* own) {
+  Call* call = unused;
+  if (call) {
+    unused = call->caller;
+  } else {
+    call = new Call;
+  }
+  *call = {innermost, module, nullptr, own};
+  return innermost = call;
+}
+
+// Greenlets and the like may end an outer call before an inner one.
+void ModuleHook::close(Call* call) {
+  Call** at = &innermost;
+  while (*at && *at != call) at = &(*at)->caller;
+  if (!*at) return;
+  *at = call->caller;
+  call->caller = unused;
+  unused = call;
+}
+
 PyObject* ModuleHook::call(bool own, PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names) {
   VectorCall original = original_call;
   Py_ssize_t count = positional_count(count_and_flag);
   if (count == 0) return original(function, arguments, count_and_flag, names);
-  if (innermost && innermost->own && innermost->module == arguments[0] && innermost->own != function) {
+  PyObject* module = arguments[0];
+  if (innermost && innermost->own && innermost->module == module && innermost->own != function) {
     innermost->own = own ? function : nullptr;  // from the __call__ of a class to that of one above: one call
     return original(function, arguments, count_and_flag, names);
   }
-  Call call{innermost, arguments[0], nullptr, own ? function : nullptr};
-  const ModuleName* caller = call.caller ? call.caller->name : nullptr;
-  call.name = names_.find(call.module, caller);
-  if (!call.name) [[unlikely]] call.name = make_name(call.module, call.caller);
-  if (!call.name) return original(function, arguments, count_and_flag, names);
+  Call* caller = innermost;
+  const ModuleName* name = names_.find(module, caller ? caller->name : nullptr);
+  if (!name) [[unlikely]] name = make_name(module, caller);
   nvtxStringHandle_t step = nullptr;
-  if (!caller && call.name->decodes) step = steps_.step_of_call(domain_, arguments, count, names);
+  if (!caller) [[unlikely]] {
+    if (!see_root(module, name)) return nullptr;
+    if (name->decoding != Decoding::kNone) step = steps_.step_of_call(domain_, name->decoding, arguments, count, names);
+  }
   if (step) domain_.push(step);
-  innermost = &call;
-  domain_.push(call.name->message);
+  Call* call = open(module, own ? function : nullptr);
+  call->name = name;
+  domain_.push(name->message);
   PyObject* result = original(function, arguments, count_and_flag, names);
   domain_.pop();
-  innermost = call.caller;
+  close(call);
   if (step) domain_.pop();
   return result;
 }
 
-// ---- names
+// ---- roots
 
-Ref ModuleHook::ask_for_description(PyObject* module, const Call* caller) {
-  DynamoAside aside;
-  Ref callers(PyList_New(0));
-  for (; caller && callers; caller = caller->caller) {
-    Ref pair(PyTuple_Pack(2, caller->module, caller->name->path));
-    if (!pair || PyList_Append(callers.get(), pair.get()) != 0) return Ref();
+// Before each call of one. False with an exception that is not ours: a signal handler's.
+bool ModuleHook::see_root(PyObject* module, const ModuleName* name) {
+  auto [known, added] = dtypes_.try_emplace(module);
+  if (added) {
+    known->second.parameter = describer_.first_parameter(module);
+    known->second.dtype = describer_.dtype_at(known->second.parameter);
+  } else if (PyObject* dtype = describer_.dtype_at(known->second.parameter); dtype != known->second.dtype) {
+    known->second.dtype = dtype;  // converted in place: so are all names below
+    names_.forget_all();
   }
-  if (!callers) return Ref();
-  return Ref(PyObject_CallFunctionObjArgs(describe_, module, callers.get(), nullptr));
+  for (const std::string& engine : engines_) {
+    if (!PyDict_GetItemString(PyImport_GetModuleDict(), engine.c_str())) continue;
+    engines_.erase(std::ranges::find(engines_, engine));
+    return tell(Py_False);
+  }
+  if (decoding_seen_ || name->decoding == Decoding::kNone) return true;
+  decoding_seen_ = true;
+  return tell(Py_True);
 }
 
-const ModuleName* ModuleHook::intern(PyObject* description) {
-  PyObject* class_text = PyTuple_GetItem(description, 0);
-  PyObject* path = PyTuple_GetItem(description, 1);
-  std::string text = text_of(class_text) + " @ " + text_of(path);
+bool ModuleHook::tell(PyObject* news) {
+  DynamoAside aside;
+  Ref result(PyObject_CallFunctionObjArgs(on_news_, news, nullptr));
+  return static_cast<bool>(result);
+}
+
+// ---- names
+
+const ModuleName* ModuleHook::intern(const Description& description) {
+  std::string text = description.name + " @ " + description.path;
   ModuleName*& name = by_text_[text];
-  if (!name) {
-    bool decodes = PyTuple_GetItem(description, 2) == Py_True;
-    name = new ModuleName{domain_.message(text.c_str()), Ref::borrowed(path).release(), decodes};
-  }
+  if (!name) name = new ModuleName{domain_.message(text.c_str()), description.path, description.decoding};
   return name;
 }
 
-void ModuleHook::keep(PyObject* module, const ModuleName* caller, const ModuleName* name) {
+void ModuleHook::keep(PyObject* module, const ModuleName* caller, const ModuleName* name, Place place) {
   Ref address(PyLong_FromVoidPtr(module));
   Ref callback(address ? PyCFunction_NewEx(&on_module_freed_method, address.get(), nullptr) : nullptr);
   Ref life(callback ? PyWeakref_NewRef(module, callback.get()) : nullptr);
-  if (life) names_.add(module, caller, name, std::move(life));
+  if (!life) return PyErr_Clear();  // it is described at each call
+  names_.add(module, caller, name, std::move(life), std::move(place));
 }
 
-// The first call of a module from here. Without a description it goes on without a range.
+// The first call of a module from here, or the first since something changed.
 const ModuleName* ModuleHook::make_name(PyObject* module, const Call* caller) {
-  Ref description = ask_for_description(module, caller);
-  const ModuleName* name = nullptr;
-  if (description && PyTuple_Check(description.get()) && PyTuple_Size(description.get()) == 3) name = intern(description.get());
-  if (name) keep(module, caller ? caller->name : nullptr, name);
-  if (PyErr_Occurred()) PyErr_Clear();
+  const ModuleName* caller_name = caller ? caller->name : nullptr;
+  std::vector<OpenModule> callers;
+  for (const Call* open = caller; open; open = open->caller) callers.push_back({open->module, &open->name->path});
+  Description description = describer_.describe(module, callers);
+  const ModuleName* name = intern(description);
+  keep(module, caller_name, name, std::move(description.place));
   return name;
+}
+
+void ModuleHook::freed(const PyObject* module) {
+  names_.forget(module);
+  dtypes_.erase(module);
+  describer_.forget_root(module);
 }
 
 // Its text is made again at its next call: a parameter is part of it. A child may have moved.
 void ModuleHook::changed(PyObject* module, PyObject* value) {
   see_class(Py_TYPE(module));
-  if (PyType_IsSubtype(Py_TYPE(value), module_class_)) forget(value);
+  if (PyType_IsSubtype(Py_TYPE(value), module_class_)) names_.forget(value);
   // Or its class: a lazy module becomes another when it is called first.
-  if (PyType_IsSubtype(Py_TYPE(value), parameter_class_) || PyType_Check(value)) forget(module);
+  if (PyType_IsSubtype(Py_TYPE(value), parameter_class_) || PyType_Check(value)) names_.forget(module);
 }
 
 // ---- graphs

@@ -1,10 +1,13 @@
 // One range for each call of an nn.Module.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "nvtx_hooks/hook/function_hook.h"
+#include "nvtx_hooks/hook/module_describer.h"
 #include "nvtx_hooks/hook/name_table.h"
 #include "nvtx_hooks/hook/range.h"
 #include "nvtx_hooks/hook/steps.h"
@@ -19,9 +22,9 @@ class ModuleHook {
 
   bool attached() const { return domain_.attached(); }
 
-  // `describe(module, callers)` gives (class with parameters, path, decodes); `callers`: [(module, path)], innermost first.
-  // False with a Python error when the functions of `module_class` can not be hooked.
-  bool install(PyObject* module_class, PyObject* parameter_class, PyObject* describe);
+  // `on_news(decodes)` is called with the first root that decodes (True), and when one of `engines`, names of Python modules,
+  // has been imported (False). False with a Python error when the functions of `module_class` can not be hooked.
+  bool install(PyObject* module_class, PyObject* parameter_class, PyObject* on_news, PyObject* engines);
   StepFinder& steps() { return steps_; }
   const RangeDomain& domain() const { return domain_; }
 
@@ -33,13 +36,13 @@ class ModuleHook {
   PyObject* call(bool own, PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names);
   // After `module` got another child or parameter `value`.
   void changed(PyObject* module, PyObject* value);
-  void forget(const PyObject* module) { names_.forget(module); }
+  void freed(const PyObject* module);
 
   // CUDAGraph.replay(graph), whose own function is `original`.
   PyObject* replay(PyObject* graph, PyObject* original);
 
  private:
-  // A module call that is going on. They lie on the stack of their thread.
+  // A module call that is going on. Not on the thread's stack, which greenlets move away.
   struct Call {
     Call* caller;
     PyObject* module;
@@ -47,13 +50,17 @@ class ModuleHook {
     PyObject* own;  // the __call__ of its own class that it is in, until that goes on to Module's; else null
   };
 
-  ModuleHook() = default;
+  ModuleHook();
+  static Call* open(PyObject* module, PyObject* own);
+  static void close(Call* call);
   const ModuleName* make_name(PyObject* module, const Call* caller);
-  Ref ask_for_description(PyObject* module, const Call* caller);
-  const ModuleName* intern(PyObject* description);
-  void keep(PyObject* module, const ModuleName* caller, const ModuleName* name);
+  const ModuleName* intern(const Description& description);
+  void keep(PyObject* module, const ModuleName* caller, const ModuleName* name, Place place);
+  bool see_root(PyObject* module, const ModuleName* name);
+  bool tell(PyObject* news);
 
   static thread_local Call* innermost;
+  static thread_local Call* unused;  // calls that are over, for those to come
 
   RangeDomain domain_;
   NameTable names_;
@@ -62,7 +69,16 @@ class ModuleHook {
   PyTypeObject* parameter_class_ = nullptr;
   PyObject* module_call_ = nullptr;                // Module.__call__
   std::unordered_map<PyTypeObject*, Ref> seen_classes_;  // weak references: another class may come to lie there
-  PyObject* describe_ = nullptr;
+  PyObject* on_news_ = nullptr;
+  std::vector<std::string> engines_;  // not imported yet
+  bool decoding_seen_ = false;
+  ModuleDescriber describer_;
+  // By root: its first parameter, and the dtype of that when its modules were named.
+  struct Converted {
+    Place parameter;
+    PyObject* dtype;
+  };
+  std::unordered_map<const PyObject*, Converted> dtypes_;
   std::unordered_map<std::string, ModuleName*> by_text_;
 };
 

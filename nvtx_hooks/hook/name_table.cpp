@@ -8,7 +8,12 @@ void NameTable::insert(const Entry& entry) {
   entries_[i & mask_] = entry;
 }
 
-void NameTable::add(PyObject* module, const ModuleName* caller, const ModuleName* name, Ref life) {
+void NameTable::add(PyObject* module, const ModuleName* caller, const ModuleName* name, Ref life, Place place) {
+  Entry added{module, caller, name, place.parent.release(), place.key.release(), life.release()};
+  for (size_t i = hash(module); entries_[i & mask_].module; ++i) {
+    Entry& entry = entries_[i & mask_];
+    if (entry.module == module && entry.caller == caller) return release({std::exchange(entry, added)});
+  }
   if (++count_ * 2 > entries_.size()) {
     std::vector<Entry> before(entries_.size() * 2);
     before.swap(entries_);
@@ -17,26 +22,37 @@ void NameTable::add(PyObject* module, const ModuleName* caller, const ModuleName
       if (entry.module) insert(entry);
     }
   }
-  insert({module, caller, name, life.release()});
+  insert(added);
 }
 
 // What lies behind a hole must be put in again: a search ends at the first one.
 void NameTable::forget(const PyObject* module) {
-  std::vector<Entry> kept;
-  std::vector<PyObject*> lives;
+  std::vector<Entry> kept, forgotten;
   size_t i = hash(module);
   for (; entries_[i & mask_].module; ++i) {
     Entry& entry = entries_[i & mask_];
-    if (entry.module == module) {
-      lives.push_back(entry.life);
-    } else {
-      kept.push_back(entry);
-    }
+    (entry.module == module ? forgotten : kept).push_back(entry);
     entry = Entry{};
   }
-  count_ -= lives.size();
+  count_ -= forgotten.size();
   for (const Entry& entry : kept) insert(entry);
-  for (PyObject* life : lives) Py_XDECREF(life);
+  release(forgotten);
+}
+
+void NameTable::forget_all() {
+  std::vector<Entry> forgotten(entries_.size());
+  forgotten.swap(entries_);
+  count_ = 0;
+  release(forgotten);
+}
+
+// Last, when the table is whole again: code of the program may run.
+void NameTable::release(const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    Py_XDECREF(entry.parent);
+    Py_XDECREF(entry.key);
+    Py_XDECREF(entry.life);
+  }
 }
 
 }  // namespace lamina

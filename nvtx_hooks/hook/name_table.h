@@ -4,8 +4,10 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "nvtx_hooks/hook/module_describer.h"
 #include "nvtx_hooks/hook/python.h"
 
 namespace lamina {
@@ -13,31 +15,41 @@ namespace lamina {
 // One for each text; never freed, since NVTX keeps registered strings too. A model that is made anew gets the same ones.
 struct ModuleName {
   nvtxStringHandle_t message;
-  PyObject* path;  // str
-  bool decodes;    // a root that takes tokens and gives those that follow
+  std::string path;
+  Decoding decoding;  // of a root
 };
 
 class NameTable {
  public:
+  // Null if it has none yet, or hangs in another place than it did.
   const ModuleName* find(const PyObject* module, const ModuleName* caller) const {
     for (size_t i = hash(module);; ++i) {
       const Entry& entry = entries_[i & mask_];
-      if (entry.module == module && entry.caller == caller) return entry.name;
+      if (entry.module == module && entry.caller == caller) return is_in_place(entry) ? entry.name : nullptr;
       if (!entry.module) return nullptr;
     }
   }
-  // Keeps `life`, the weak reference whose callback calls forget().
-  void add(PyObject* module, const ModuleName* caller, const ModuleName* name, Ref life);
+  // In place of an entry of the same two. `life`: the weak reference whose callback calls forget().
+  void add(PyObject* module, const ModuleName* caller, const ModuleName* name, Ref life, Place place);
   // The module was freed, or is another now.
   void forget(const PyObject* module);
+  void forget_all();
 
  private:
   struct Entry {
     const PyObject* module = nullptr;
     const ModuleName* caller = nullptr;
     const ModuleName* name = nullptr;
+    PyObject* parent = nullptr;  // as Place
+    PyObject* key = nullptr;
     PyObject* life = nullptr;
   };
+
+  // Lists and dicts of modules change without a __setattr__.
+  static bool is_in_place(const Entry& entry) {
+    return !entry.parent || child_at(entry.parent, entry.key) == entry.module;
+  }
+  static void release(const std::vector<Entry>& entries);
 
   // By the module alone, so that all entries of one lie together. Objects are 16 bytes apart at least.
   static size_t hash(const PyObject* module) { return (reinterpret_cast<uintptr_t>(module) >> 4) * 0x9e3779b97f4a7c15u >> 20; }

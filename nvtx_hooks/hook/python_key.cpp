@@ -38,6 +38,7 @@ void PythonKey::add(PyObject* value, int depth) {
   if (value == Py_None) return add_token({TokenKind::kNone});
   if (value == Py_True || value == Py_False) return add_value({TokenKind::kBool}, value == Py_True);
   if (PyLong_CheckExact(value)) return add_text(TokenKind::kTypeName, "int");
+  if (PyFloat_CheckExact(value)) return add_text(TokenKind::kTypeName, "float");
   if (PyUnicode_CheckExact(value)) return add_string(TokenKind::kString, value);
   if (PyList_CheckExact(value)) {
     auto at = [value](Py_ssize_t i) { return PyList_GetItem(value, i); };

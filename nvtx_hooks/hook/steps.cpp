@@ -27,13 +27,6 @@ bool answers(PyObject* predicate, PyObject* wanted) {
   return answer.get() == wanted;
 }
 
-// Tensor attributes are C++ getters: no Python code runs, so nothing of this can be traced.
-Ref attribute(PyObject* object, const char* name) {
-  Ref value(PyObject_GetAttrString(object, name));
-  if (!value) PyErr_Clear();
-  return value;
-}
-
 bool is_name(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
 bool is_other(PyObject* name) {
@@ -45,18 +38,15 @@ bool is_other(PyObject* name) {
 
 }  // namespace
 
-void StepFinder::start(PyObject* tensor_class, PyObject* token_dtypes, PyObject* tracing_state, PyObject* is_capturing) {
-  tensor_class_ = Ref::borrowed(tensor_class).release();
+void StepFinder::start(const TensorReader& tensors, PyObject* token_dtypes, PyObject* is_capturing) {
+  tensors_ = &tensors;
   token_dtypes_ = Ref::borrowed(token_dtypes).release();
-  tracing_state_ = Ref::borrowed(tracing_state).release();
   if (is_capturing != Py_None) is_capturing_ = Ref::borrowed(is_capturing).release();
 }
 
 bool StepFinder::token_shape(PyObject* argument, bool embeddings, Shape* shape) const {
-  if (!PyType_IsSubtype(Py_TYPE(argument), reinterpret_cast<PyTypeObject*>(tensor_class_))) return false;
-  Ref dims = attribute(argument, "shape");
-  Ref dtype = attribute(argument, "dtype");
-  if (!dims || !dtype || !PyTuple_Check(dims.get())) return false;
+  Ref dims, dtype;
+  if (!tensors_->read(argument, &dtype, &dims)) return false;
   bool ids = PySequence_Contains(token_dtypes_, dtype.get()) == 1;
   if (ids ? PyTuple_Size(dims.get()) != 2 : !embeddings || PyTuple_Size(dims.get()) != 3) return false;
   shape->sequences = plain_integer(PyTuple_GetItem(dims.get(), 0));
@@ -80,13 +70,13 @@ bool StepFinder::find_tokens(PyObject* const* arguments, Py_ssize_t positional, 
   return false;
 }
 
-nvtxStringHandle_t StepFinder::step_of_call(const RangeDomain& domain, PyObject* const* arguments, Py_ssize_t positional,
-                                            PyObject* names) {
+nvtxStringHandle_t StepFinder::step_of_call(const RangeDomain& domain, Decoding decoding, PyObject* const* arguments,
+                                            Py_ssize_t positional, PyObject* names) {
   Shape shape;
-  if (stopped_ || !tensor_class_ || !answers(tracing_state_, Py_None) || !find_tokens(arguments, positional, names, &shape)) return nullptr;
+  if (stopped_ || !tensors_ || tensors_->is_tracing() || !find_tokens(arguments, positional, names, &shape)) return nullptr;
   Shape& before = before_[arguments[0]];
   // A loop without a cache gives all tokens again, and one more.
-  bool grown = before.sequences == shape.sequences && before.tokens + 1 == shape.tokens;
+  bool grown = decoding == Decoding::kWhole && before.sequences == shape.sequences && before.tokens + 1 == shape.tokens;
   before = shape;
   bool decode = shape.tokens == 1 || grown;
   uint64_t key = static_cast<uint64_t>(shape.sequences) << 32 | static_cast<uint64_t>(shape.tokens) << 1 | (decode ? 1 : 0);

@@ -72,6 +72,11 @@ void TensorReader::start(PyObject* tensor_class, PyObject* parameter_class, cons
   look_up(torch, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv", disabled_);
   look_up(torch, "_ZN2at4impl22PythonTorchFunctionTLS18set_disabled_stateENS0_26TorchFunctionDisabledStateE", set_disabled_);
   if (!tracing_state_ || !modes_) return;
+  if (PyObject* extension = PyDict_GetItemString(PyImport_GetModuleDict(), "torch._C")) {
+    get_tracing_state_ = PyObject_GetAttrString(extension, "_get_tracing_state");
+    set_tracing_state_ = PyObject_GetAttrString(extension, "_set_tracing_state");
+    PyErr_Clear();
+  }
   tensor_type_ = reinterpret_cast<PyTypeObject*>(Ref::borrowed(tensor_class).release());
   parameter_type_ = reinterpret_cast<PyTypeObject*>(Ref::borrowed(parameter_class).release());
 }
@@ -79,7 +84,8 @@ void TensorReader::start(PyObject* tensor_class, PyObject* parameter_class, cons
 // A mode of the program would be told of each property that is read.
 class TensorReader::ModesAside {
  public:
-  explicit ModesAside(const TensorReader& reader) : reader_(reader), are_there_(reader.modes_() > 0) {
+  // `always`: a class derived from Tensor would be told too.
+  explicit ModesAside(const TensorReader& reader, bool always = false) : reader_(reader), are_there_(always || reader.modes_() > 0) {
     if (!are_there_ || !can_be_set_aside()) return;
     before_ = reader_.disabled_();
     reader_.set_disabled_(kAll);
@@ -100,6 +106,29 @@ class TensorReader::ModesAside {
   bool are_there_;
   int before_ = 0;
 };
+
+bool TensorReader::read(PyObject* tensor, Ref* dtype, Ref* sizes) const {
+  if (!tensor_type_ || !PyType_IsSubtype(Py_TYPE(tensor), tensor_type_)) return false;
+  ModesAside aside(*this, true);
+  *dtype = dtype_.get(tensor);
+  *sizes = sizes_.get(tensor);
+  return *dtype && *sizes && PyTuple_Check(sizes->get());
+}
+
+std::string TensorReader::dtype_name(PyObject* dtype) { return name_of(dtype); }
+
+TensorReader::TracingAside::TracingAside(const TensorReader& reader) : reader_(reader) {
+  if (!reader.is_tracing() || !reader.get_tracing_state_ || !reader.set_tracing_state_) return;
+  state_ = Ref(PyObject_CallFunctionObjArgs(reader.get_tracing_state_, nullptr));
+  Ref none(state_ ? PyObject_CallFunctionObjArgs(reader.set_tracing_state_, Py_None, nullptr) : nullptr);
+  if (!none) PyErr_Clear();
+}
+
+TensorReader::TracingAside::~TracingAside() {
+  if (!state_) return;
+  Ref none(PyObject_CallFunctionObjArgs(reader_.set_tracing_state_, state_.get(), nullptr));
+  if (!none) PyErr_Clear();
+}
 
 void TensorReader::add(CallKey& key, PyObject* tensor) const {
   ModesAside modes(*this);

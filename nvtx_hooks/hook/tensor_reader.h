@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "nvtx_hooks/hook/python.h"
 #include "nvtx_hooks/text/call_key.h"
@@ -17,6 +18,24 @@ class TensorReader {
   // Of these very classes: those derived may have Python code for everything.
   bool is_tensor(PyObject* object) const { return Py_TYPE(object) == tensor_type_ || Py_TYPE(object) == parameter_type_; }
   void add(CallKey& key, PyObject* tensor) const;
+
+  // Also of classes derived from Tensor, past what they make of it. False if it is no tensor, or has neither.
+  bool read(PyObject* tensor, Ref* dtype, Ref* sizes) const;
+  static std::string dtype_name(PyObject* dtype);
+
+  // torch.jit.trace would take the sizes that are read meanwhile into its graph.
+  class TracingAside {
+   public:
+    explicit TracingAside(const TensorReader& reader);
+    ~TracingAside();
+    TracingAside(const TracingAside&) = delete;
+    TracingAside& operator=(const TracingAside&) = delete;
+
+   private:
+    const TensorReader& reader_;
+    Ref state_;  // null: nothing is traced
+  };
+  bool is_tracing() const { return tracing_state_ && *tracing_state_() != nullptr; }
 
  private:
   // A property that is implemented in C.
@@ -35,6 +54,8 @@ class TensorReader {
 
   PyTypeObject* tensor_type_ = nullptr;
   PyTypeObject* parameter_type_ = nullptr;
+  PyObject* get_tracing_state_ = nullptr;  // functions of torch._C
+  PyObject* set_tracing_state_ = nullptr;
   Getter sizes_, dtype_;
   void* const* (*tracing_state_)() = nullptr;  // torch::jit::tracer: a shared pointer
   int64_t (*modes_)() = nullptr;               // the program's __torch_function__ modes

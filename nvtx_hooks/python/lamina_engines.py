@@ -83,6 +83,8 @@ ENGINES = (
            lambda output: False, ("initialize", "__init__"), lambda runner: runner.is_draft_worker),
 )
 
+NAMES = tuple(engine.module for engine in ENGINES)
+
 
 # ---- hooking
 

@@ -7,7 +7,6 @@ import fnmatch
 import os
 import struct
 import sys
-from importlib.machinery import ExtensionFileLoader
 from types import BuiltinFunctionType, ModuleType
 
 # Packages that have ranges otherwise (PyTorch's ops), or whose calls are no work of the program's own.
@@ -37,7 +36,7 @@ def _read_tensors(hook):
 class Extensions:
     def __init__(self, hook, debug, globs):
         self.hook, self.debug, self.globs = hook, debug, globs
-        self.unfinished = [module for module in sys.modules.values() if getattr(_spec(module), "_initializing", False)]
+        self.unfinished = [module for module in list(sys.modules.values()) if _is_unfinished(module)]
 
     def see(self, *modules):
         """Hooks the functions of those that are extensions; also of what was in the middle of its import when we came."""
@@ -48,14 +47,14 @@ class Extensions:
                 self.debug(f"functions of {module!r} have no ranges: {error}")
 
     def _see(self, module):
-        loader = getattr(_spec(module), "loader", None)
-        if not isinstance(loader, ExtensionFileLoader) or module.__name__.partition(".")[0] in _LEFT_OUT:
+        path = _attributes(module).get("__file__") if _is_module(module) else None
+        if not isinstance(path, str) or not path.endswith(".so") or module.__name__.partition(".")[0] in _LEFT_OUT:
             return
-        if not self.globs and not uses_cuda(loader.path):
+        if not self.globs and not uses_cuda(path):
             return
         for name, function in _functions(module, module.__name__, module, set()):
             if not self.globs or any(fnmatch.fnmatchcase(name, glob) for glob in self.globs):
-                self._hook(function, name, os.path.basename(loader.path))
+                self._hook(function, name, os.path.basename(path))
 
     def _hook(self, function, name, file):
         try:
@@ -77,8 +76,8 @@ def _attributes(scope):
     return object.__getattribute__(scope, "__dict__") if _is_module(scope) else type.__dict__["__dict__"].__get__(scope)
 
 
-def _spec(module):
-    return _attributes(module).get("__spec__") if _is_module(module) else None
+def _is_unfinished(module):
+    return _is_module(module) and getattr(_attributes(module).get("__spec__"), "_initializing", False)
 
 
 def _functions(scope, name, root, seen):

@@ -1,6 +1,8 @@
 """Runs Python programs under the PyTorch hook, with an NVTX tool that logs (nvtx_log.c), and reads what it saw."""
 import difflib
+import json
 import os
+import re
 
 # The interpreter with PyTorch that the programs are run with.
 PYTHON = os.environ.get("LAMINA_TEST_PYTHON", "python3")
@@ -41,3 +43,25 @@ def trees(events, domain):
 def difference(expected, found):
     texts = ["\n".join("\n".join(thread) for thread in threads).splitlines() for threads in (expected, found)]
     return "\n".join(difflib.unified_diff(*texts, "expected", "found", lineterm="", n=1))
+
+
+def run_cases(suite, name, path, **variables):
+    """Runs a file of cases (modules/cases.py): {case: (what it returned, the ranges found of each thread)}"""
+    done, events = run(suite, name, [path], **variables)
+    parts, case = {}, None
+    for event in events:
+        begins = re.fullmatch(r"Case_(\w+) @ Case_\w+", event[3]) if event[0] == "push" else None
+        case = begins.group(1) if begins else case
+        parts.setdefault(case, []).append(event)
+    ranges = {case: trees(part, "lamina") for case, part in parts.items() if case}
+    for threads in ranges.values():
+        threads[0].pop(0)  # the case's own name
+    return {case: (returned, [thread for thread in ranges[case] if thread]) for case, returned in json.loads(done.stdout).items()}
+
+
+def compare_cases(results):
+    """{case: (ranges expected or what went wrong, ranges found)}"""
+    wrong = [f"{case}:\n{expected if isinstance(expected, str) else difference(expected, found)}"
+             for case, (expected, found) in results.items() if expected != found]
+    assert not wrong, "\n".join(wrong)
+    print(f"    {len(results)} cases")
