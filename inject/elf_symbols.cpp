@@ -36,17 +36,8 @@ constexpr size_t kMaxSectionNames = 4u << 20;
 constexpr size_t kMaxNotes = 1u << 20;
 constexpr size_t kMaxBuildId = 64;
 constexpr size_t kSymbolsOfARead = 4096;
-constexpr int kLowestDescriptor = 512;  // the program may rely on getting the lowest ones
-
-// Never waits, whatever lies at the path.
-int open_to_read(const std::string& path) {
-  int low = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (low < 0) return -1;
-  int file = fcntl(low, F_DUPFD_CLOEXEC, kLowestDescriptor);
-  if (file < 0) return low;
-  close(low);
-  return file;
-}
+constexpr uint64_t kMaxChecked = 1u << 30;  // bytes to make a checksum of
+constexpr int kLowestDescriptor = 512;      // the program may rely on getting the lowest ones
 
 // A file is read, not mapped: one that is cut short meanwhile ends a read, but would end a program that looks at the
 // mapping.
@@ -272,7 +263,8 @@ std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-uint32_t crc_of(const ElfFile& file) {
+std::optional<uint32_t> crc_of(const ElfFile& file) {
+  if (file.size() > kMaxChecked) return std::nullopt;
   static const std::array<uint32_t, 256> table = crc_table();
   std::vector<unsigned char> part(1u << 20);
   uint32_t crc = ~0u;
@@ -456,7 +448,7 @@ ElfSymbols::ElfSymbols(const std::string& path) {
   });
   if (whole) return;
   // Memory is out.
-  symbols_.clear();
+  *this = ElfSymbols();
   incomplete_ = true;
 }
 
@@ -549,6 +541,15 @@ size_t ElfSymbols::bytes() const {
 }
 
 // ---- files
+
+int open_to_read(const std::string& path) {
+  int low = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (low < 0) return -1;
+  int file = fcntl(low, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  if (file < 0) return low;
+  close(low);
+  return file;
+}
 
 std::string build_id_of_file(const std::string& path) {
   return guarded([&] {

@@ -25,7 +25,8 @@ class ElfSymbols {
   explicit ElfSymbols(const std::string& path);
 
   // The mangled name, without version, of the function that covers the address, and where it begins; empty if there is
-  // none. The innermost one with a size comes first; one without reaches to the next. The text lives as long as this.
+  // none. Of functions in each other it is the innermost; one without a size reaches to the next. The text lives as
+  // long as this.
   std::string_view find(uint64_t vaddr, uint64_t* start = nullptr) const;
 
   size_t size() const { return symbols_.size(); }
@@ -38,10 +39,10 @@ class ElfSymbols {
   struct Symbol {
     uint64_t start;
     uint32_t size;
-    uint32_t name;  // in its table's names
-    uint32_t
-        outer;  // the nearest one before that may reach past this start
-                // In the order in which they decide between symbols of one address; the size comes before the last.
+    uint32_t name;   // in its table's names
+    uint32_t outer;  // the nearest one before that may reach past this start
+
+    // Between symbols of one address these decide, in their order; before the last, the size.
     bool full : 1;  // of .symtab
     bool sized : 1;
     bool global : 1;  // or weak
@@ -64,6 +65,9 @@ class ElfSymbols {
   bool incomplete_ = false;
 };
 
+// A descriptor, out of the program's way; negative if there is no such file. Never waits, whatever lies at the path.
+int open_to_read(const std::string& path);
+
 // The build ID in hexadecimal; empty if there is none.
 std::string build_id_of_file(const std::string& path);
 // Of an object in memory. It must stay there: call it from within the callback of dl_iterate_phdr.
@@ -74,7 +78,7 @@ std::string build_id_of(const dl_phdr_info& object);
 std::string separate_debug_file(const std::string& path);
 
 // How much memory the debug information of a file can take: .debug_info, and all that is compressed. 0 if there is
-// none, or none of a kind that is still in use.
+// none, or if it is compressed as GNU did before there was a standard.
 uint64_t debug_info_bytes(const std::string& path);
 
 }  // namespace lamina

@@ -1,7 +1,6 @@
 #include "inject/source_lines.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -169,10 +168,10 @@ std::unique_ptr<SourceLines::File> SourceLines::open(const std::string& path) {
   };
   std::string with_lines = debug_info_bytes(path) > 0 ? path : separate_debug_file(path);
   if (!is_readable(with_lines)) return nullptr;
-  int descriptor = ::open(with_lines.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  int descriptor = open_to_read(with_lines);
   if (descriptor < 0) return nullptr;
   Dwarf* dwarf = library_->begin(descriptor, kDwarfRead);
-  // It has mapped the file. A descriptor could be closed by the program, and then be another file's.
+  // The file is mapped by now. Its descriptor could be closed by the program, and then be another file's.
   if (dwarf) library_->elf_control(library_->elf_of(dwarf), kElfFileIsDone);
   close(descriptor);
   return dwarf ? std::make_unique<File>(*library_, path, dwarf) : nullptr;

@@ -36,8 +36,9 @@ PyObject* ExtensionCalls::load(PyObject* loader, PyObject* const* arguments, siz
   if (!result || positional_count(count_and_flag) != 1) return result;
   DynamoAside aside;
   Ref told(PyObject_CallFunctionObjArgs(seen_, arguments[0], nullptr));
-  if (!told) PyErr_Clear();
-  return result;
+  if (told) return result;
+  Py_DECREF(result);  // an exception that is not ours: a signal handler's
+  return nullptr;
 }
 
 PyObject* ExtensionCalls::hook(PyObject* function, const char* name, const char* origin) {

@@ -3,17 +3,16 @@
 // caught too, but its hash would be another one, and each kind of function would take a stub of its own for each function.)
 #pragma once
 
+#include <cstdint>
+
 #include "nvtx_hooks/hook/python.h"
 
 namespace lamina {
 
 using VectorCall = PyObject* (*)(PyObject* callable, PyObject* const* arguments, size_t count_and_flag, PyObject* names);
 
-// The number of positional arguments: PyVectorcall_NARGS.
-inline Py_ssize_t positional_count(size_t count_and_flag) {
-  constexpr size_t kArgumentsOffset = size_t{1} << (8 * sizeof(size_t) - 1);
-  return static_cast<Py_ssize_t>(count_and_flag & ~kArgumentsOffset);
-}
+// The number of positional arguments. The upper bits are flags: one of Python's, another of nanobind's.
+inline Py_ssize_t positional_count(size_t count_and_flag) { return static_cast<uint32_t>(count_and_flag); }
 
 // Exchanges the vectorcall pointer of `function`, a plain Python function, and returns the one before; null, with a Python
 // error set, when this interpreter's functions are not laid out as they are known to be.

@@ -296,7 +296,6 @@ void ModuleDescriber::forget_root(const PyObject* module) {
 // ---- all of it
 
 Description ModuleDescriber::describe(PyObject* module, const std::vector<OpenModule>& callers) {
-  TensorReader::TracingAside tracing(tensors_);
   Description description;
   Ref dict = dict_of(module);
   std::string name = class_name(module, dict);

@@ -112,11 +112,12 @@ PyObject* ModuleHook::call(bool own, PyObject* function, PyObject* const* argume
     return original(function, arguments, count_and_flag, names);
   }
   Call* caller = innermost;
+  if (!caller) [[unlikely]] forget_if_converted(module);
   const ModuleName* name = names_.find(module, caller ? caller->name : nullptr);
   if (!name) [[unlikely]] name = make_name(module, caller);
   nvtxStringHandle_t step = nullptr;
   if (!caller) [[unlikely]] {
-    if (!see_root(module, name)) return nullptr;
+    if (!tell_news(name)) return nullptr;
     if (name->decoding != Decoding::kNone) step = steps_.step_of_call(domain_, name->decoding, arguments, count, names);
   }
   if (step) domain_.push(step);
@@ -132,16 +133,20 @@ PyObject* ModuleHook::call(bool own, PyObject* function, PyObject* const* argume
 
 // ---- roots
 
-// Before each call of one. False with an exception that is not ours: a signal handler's.
-bool ModuleHook::see_root(PyObject* module, const ModuleName* name) {
+// A model is converted from its root: then the names of all modules in it are old.
+void ModuleHook::forget_if_converted(PyObject* module) {
   auto [known, added] = dtypes_.try_emplace(module);
   if (added) {
     known->second.parameter = describer_.first_parameter(module);
     known->second.dtype = describer_.dtype_at(known->second.parameter);
   } else if (PyObject* dtype = describer_.dtype_at(known->second.parameter); dtype != known->second.dtype) {
-    known->second.dtype = dtype;  // converted in place: so are all names below
+    known->second.dtype = dtype;
     names_.forget_all();
   }
+}
+
+// False with an exception that is not ours: a signal handler's.
+bool ModuleHook::tell_news(const ModuleName* name) {
   for (const std::string& engine : engines_) {
     if (!PyDict_GetItemString(PyImport_GetModuleDict(), engine.c_str())) continue;
     engines_.erase(std::ranges::find(engines_, engine));

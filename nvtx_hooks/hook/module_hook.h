@@ -56,7 +56,8 @@ class ModuleHook {
   const ModuleName* make_name(PyObject* module, const Call* caller);
   const ModuleName* intern(const Description& description);
   void keep(PyObject* module, const ModuleName* caller, const ModuleName* name, Place place);
-  bool see_root(PyObject* module, const ModuleName* name);
+  void forget_if_converted(PyObject* module);
+  bool tell_news(const ModuleName* name);
   bool tell(PyObject* news);
 
   static thread_local Call* innermost;

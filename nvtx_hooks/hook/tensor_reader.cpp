@@ -109,7 +109,8 @@ class TensorReader::ModesAside {
 
 bool TensorReader::read(PyObject* tensor, Ref* dtype, Ref* sizes) const {
   if (!tensor_type_ || !PyType_IsSubtype(Py_TYPE(tensor), tensor_type_)) return false;
-  ModesAside aside(*this, true);
+  TracingAside tracing(*this);
+  ModesAside modes(*this, true);
   *dtype = dtype_.get(tensor);
   *sizes = sizes_.get(tensor);
   return *dtype && *sizes && PyTuple_Check(sizes->get());

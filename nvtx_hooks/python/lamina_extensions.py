@@ -19,18 +19,11 @@ def start(hook, debug):
     if wanted == "off":
         return
     try:
-        _read_tensors(hook)
         extensions = Extensions(hook, debug, [glob.strip() for glob in wanted.split(",") if glob.strip()])
         hook.watch_extensions(extensions.see)
         extensions.see(*sys.modules.values())
     except Exception as error:
         debug(f"functions of extensions have no ranges: {error}")
-
-
-def _read_tensors(hook):
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        hook.read_tensors(torch.Tensor, sys.modules["torch.nn.parameter"].Parameter, torch._C.__file__)
 
 
 class Extensions:
@@ -44,7 +37,7 @@ class Extensions:
             try:
                 self._see(module)
             except Exception as error:
-                self.debug(f"functions of {module!r} have no ranges: {error}")
+                self.debug(f"functions of {object.__repr__(module)} have no ranges: {error}")
 
     def _see(self, module):
         path = _attributes(module).get("__file__") if _is_module(module) else None

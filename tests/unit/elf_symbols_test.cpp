@@ -583,10 +583,17 @@ class DamagedElfTest : public ElfSymbolsTest {
     elf.debug_link = "file.debug";
     bytes_ = elf.bytes();
     write("file.debug", bytes_);
+    path_ = write("file", bytes_);
   }
-  void look_at_bytes(const std::string& bytes) { look_at(write("file", bytes), kText - 8, kText + 0x200); }
+  // Over what is there: a file that is emptied first goes to the disk each time.
+  void look_at_bytes(const std::string& bytes) {
+    std::fstream(path_, std::ios::in | std::ios::out | std::ios::binary) << bytes;
+    std::filesystem::resize_file(path_, bytes.size());
+    look_at(path_, kText - 8, kText + 0x200);
+  }
 
   std::string bytes_;
+  std::string path_;
 };
 
 TEST_F(DamagedElfTest, CutAnywhere) {

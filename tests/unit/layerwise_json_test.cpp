@@ -64,7 +64,8 @@ StepReport step(uint32_t number, double us) {
 }
 
 PhaseReport phase(const std::string& name, std::vector<StepReport> steps) {
-  PhaseReport result{name, steps.size(), {}, std::move(steps)};
+  PhaseReport result{.name = name, .step_count = steps.size()};
+  result.steps = std::move(steps);
   double us = 0;
   for (const StepReport& s : result.steps) us += s.summary[0].cuda_time_us;
   auto count = static_cast<double>(result.steps.size());

@@ -13,12 +13,15 @@ import hooked  # noqa: E402
 import traced  # noqa: E402
 from traced import Skip, check  # noqa: E402
 
-PROGRAM = """
+LOAD_HOOK = """
 import importlib.machinery, importlib.util, sys
 path = sys.argv[1]
 loader = importlib.machinery.ExtensionFileLoader("lamina_hook", path)
 hook = importlib.util.module_from_spec(importlib.util.spec_from_file_location("lamina_hook", path, loader=loader))
 loader.exec_module(hook)
+"""
+
+MODULE_CALLS = LOAD_HOOK + """
 
 class Parameter: pass
 class Module:
@@ -35,7 +38,7 @@ class Outer(Module):
 class Own(Outer):
     def __call__(self, value): return super().__call__(value)
 
-hook.install(Module, Parameter, lambda module, callers: (type(module).__name__, f"d{len(callers)}", False))
+hook.install(Module, Parameter, lambda decodes: None, ())
 for _ in range(50):  # so that the interpreter specialises the calls
     assert Outer()(3) == 8 and Outer().__call__(3) == 8 and Own()(3) == 8
     try:
@@ -43,6 +46,48 @@ for _ in range(50):  # so that the interpreter specialises the calls
     except ValueError:
         pass
 assert Module.__call__.__code__.co_name == "_call"
+"""
+
+
+EXTENSION_CALLS = LOAD_HOOK + """
+sys.path.insert(0, sys.argv[2])
+import _imp
+import raw_ops
+
+def call_all(times):
+    for _ in range(times):  # so that the interpreter specialises the calls
+        assert raw_ops.nothing() == [] and raw_ops.one(1) == [1] and raw_ops.tuple(1, 2.0) == [1, 2.0]
+        assert raw_ops.tuple_named(1, k="x") == [1, ("k", "x")] and raw_ops.fast(1, None) == [1, None]
+        assert raw_ops.fast_named((1,), k=[]) == [(1,), ("k", [])] and raw_ops.fast_named(*(1,), **{}) == [1]
+        try:
+            raw_ops.fail(KeyError, "k")
+        except KeyError as error:
+            assert error.args == ("k",)
+
+call_all(50)
+functions = [value for value in vars(raw_ops).values() if type(value) is type(len)]
+hashes = list(map(hash, functions))
+loaded = []
+hook.watch_extensions(loaded.append)
+for function in functions:
+    if function.__name__ not in ("fixed", "sqrt"):
+        assert hook.hook_extension_function(function, function.__name__, "f.so")
+        assert not hook.hook_extension_function(function, "twice", "f.so")
+try:
+    hook.hook_extension_function(raw_ops.fixed, "fixed", "f.so")
+    raise SystemExit("memory that can not be written was written")
+except RuntimeError:
+    pass
+for other in (lambda: 0, str.lower, type, 1):
+    try:
+        hook.hook_extension_function(other, "other", "f.so")
+        raise SystemExit(f"{other} was hooked")
+    except RuntimeError:
+        pass
+call_all(50)
+assert hashes == list(map(hash, functions)) and hash(_imp.exec_dynamic) == hash(_imp.exec_dynamic)
+import cpu_ops
+assert loaded == [cpu_ops], loaded
 """
 
 
@@ -63,29 +108,46 @@ def supported(version):
     return (major, minor) >= (3, 10)
 
 
-def test_calls(suite):
+def lines_in_each(suite, name, program, *arguments):
+    """Runs the program in every Python that the hook is for: {version: the ranges found}"""
     versions = {version: path for version, path in pythons().items() if supported(version)}
     if not versions:
         raise Skip("no Python of 3.10 or newer in PATH")
-    script = suite.folder("program.py")
+    script = suite.folder(f"{name}.py")
     with open(script, "w", encoding="utf-8") as file:
-        file.write(PROGRAM)
+        file.write(program)
     library = os.path.join(suite.build, "lib", "lamina", "lamina_hook.abi3.so")
+    found = {}
     for version, path in versions.items():
-        env = hooked.environment(suite, suite.folder(version), LAMINA_TORCH="off")
-        suite.run([path, script, library], env)
-        with open(suite.folder(version), encoding="utf-8") as file:
+        log = suite.folder(f"{name}-{version}")
+        suite.run([path, script, library, *arguments], hooked.environment(suite, log, LAMINA_TORCH="off"))
+        with open(log, encoding="utf-8") as file:
             events = [tuple(line.rstrip("\n").split(" ", 3) + ["", ""])[:4] for line in file]
-        lines = hooked.trees(events, "lamina")[0]
-        calls = ["Outer @ d0", "|Inner @ d1", "Own @ d0", "|Inner @ d1", "Outer @ d0"]
+        found[version] = hooked.trees(events, "lamina")[0]
+    print(f"    Python {', '.join(sorted(versions))}")
+    return found
+
+
+def test_calls(suite):
+    for version, lines in lines_in_each(suite, "modules", MODULE_CALLS).items():
+        calls = ["Outer @ Outer", "|Inner @ Outer.(Inner)", "Own @ Own", "|Inner @ Own.(Inner)", "Outer @ Outer"]
         # Python 3.11 calls a method that is named in the code without asking where its function is to be entered.
-        direct = ["Outer @ d0", "|Inner @ d1"]
+        direct = calls[:2]
         expected = 50 * (calls[:2] + ([] if version == "3.11" else direct) + calls[2:])
         shown = [line for line in lines]
         if version == "3.11":  # then only the module inside is seen, as a root
-            shown = [line for line in lines if line != "Inner @ d0"]
+            shown = [line for line in lines if line != "Inner @ Inner"]
         check(shown == expected, f"{version}: {hooked.difference([expected[:12]], [shown[:12]])}")
-    print(f"    Python {', '.join(sorted(versions))}")
+
+
+def test_extension_calls(suite):
+    """Functions of each kind, hooked after the interpreter has specialised their calls."""
+    calls = ["nothing()", "one(int)", "tuple(int, float)", "tuple_named(int, k='x')", "fast(int, None)", "fast_named((int), k=[])",
+             "fast_named(int)", "fail(type, 'k')"]
+    expected = [f"{call} <- f.so" for call in calls] * 50
+    found = lines_in_each(suite, "extensions", EXTENSION_CALLS, os.path.join(suite.build, "lib", "extensions"))
+    for version, lines in found.items():
+        check(lines == expected, f"{version}: {hooked.difference([expected[:12]], [lines[:12]])}")
 
 
 def test_start_up(suite):

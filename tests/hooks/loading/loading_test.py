@@ -52,6 +52,38 @@ def test_no_tool_listens(suite):
     check("no NVTX tool listens" in done.stderr, done.stderr)
 
 
+def test_finders_of_the_program(suite):
+    """Import works, and is seen, whatever a program does to the finders."""
+    for number, finders in enumerate(("sys.meta_path[:] = [Wrapper(f) for f in sys.meta_path]", "sys.meta_path.insert(0, Wrapper(PathFinder))")):
+        code = f"""
+import sys
+from importlib.machinery import PathFinder
+class Wrapper:
+    def __init__(self, finder): self.finder = finder
+    def find_spec(self, name, path=None, target=None): return self.finder.find_spec(name, path, target)
+    def __getattr__(self, name): return getattr(self.finder, name)
+{finders}
+{CALL}"""
+        done, found = ranges(suite, f"finders-{number}", code, LAMINA_TORCH="modules")
+        check(found == [LINEAR] and not done.stderr, f"{finders}: {found} {done.stderr}")
+
+
+def test_daemon_threads_at_exit(suite):
+    """They are ended wherever they are."""
+    code = """
+import threading, time, torch
+def work():
+    while True: torch.nn.Sequential(torch.nn.Identity())(None)
+for _ in range(3): threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+print("end")
+"""
+    for number in range(3):
+        env = hooked.environment(suite, suite.folder(f"daemon-{number}"), LAMINA_TORCH="modules", NVTX_LOG_QUIET="1")
+        done = suite.run([hooked.PYTHON, "-c", code], env)
+        check(done.stdout == "end\n" and not done.stderr, done.stderr)
+
+
 def test_other_sitecustomize(suite):
     """The one that Python would have imported without us is imported, and nothing of ours is left in sys.path."""
     other = write(suite.folder("other"), "sitecustomize.py", "import sys; sys.other_ran = __name__, __file__\n")

@@ -63,6 +63,102 @@ def case_tree():
     return [net() * 2]
 
 
+def case_converted_in_place():
+    """Parameters that are other ones without an assignment."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    model(x())
+    model.double()
+    model(x().double())
+    double = LINEAR.replace("float32", "float64")
+    return [["Sequential @ Sequential", f"|{LINEAR} @ Sequential.0", "|ReLU @ Sequential.1",
+             "Sequential @ Sequential", f"|{double} @ Sequential.0", "|ReLU @ Sequential.1"]]
+
+
+def case_lists_that_change():
+    """Their dicts change without an assignment to a module."""
+    model = nn.Sequential(nn.ReLU(), nn.Identity(), nn.Tanh())
+    model(x())
+    del model[0]
+    model(x())
+    model._modules["0"], model._modules["1"] = model._modules["1"], model._modules["0"]
+    model(x())
+    name = "Sequential @ Sequential"
+    return [[name, "|ReLU @ Sequential.0", "|Identity @ Sequential.1", "|Tanh @ Sequential.2",
+             name, "|Identity @ Sequential.0", "|Tanh @ Sequential.1", name, "|Tanh @ Sequential.0", "|Identity @ Sequential.1"]]
+
+
+def case_attributes_of_the_program():
+    """Names that the hook looks at mean what they like in other modules; nothing is asked but what is there."""
+
+    class Adapter(nn.Module):
+        def __init__(self, original):
+            super().__init__()
+            self.original_name = original
+            self.out_features = ["stage1", "stage2"]
+            self.act = nn.ReLU()
+
+        @property
+        def num_embeddings(self):
+            raise ArithmeticError
+
+        def __getattr__(self, name):
+            asked.append(name)
+            return super().__getattr__(name)
+
+        def forward(self, value):
+            return self._modules["act"](value)
+
+    asked = []
+    for original in ("layers.3.mlp", 7):
+        model = Adapter(original)
+        asked.clear()
+        model(x())
+        assert not set(asked) & {"original_name", "out_features", "num_embeddings", "_modules"}, asked
+        del model
+        gc.collect()
+    return [["Adapter @ Adapter", "|ReLU @ Adapter.act"] * 2]
+
+
+def case_signal_handlers():
+    """What a handler raises while modules are called for the first time arrives."""
+    import signal
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    for _ in range(20):
+        signal.setitimer(signal.ITIMER_REAL, 0.005)
+        try:
+            while True:
+                nn.Sequential(*[nn.Identity() for _ in range(100)])(x())
+        except Stop:
+            pass
+    signal.signal(signal.SIGALRM, before)
+    return "any"
+
+
+def case_tensor_modes():
+    """A mode of the program is not told of what the hook reads."""
+    if torch.__version__ < "2.1":
+        return []
+    from torch.overrides import TorchFunctionMode
+
+    class Count(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    seen = []
+    with Count():
+        nn.Linear(4, 4)(torch.ones(1, 4))
+    assert not any("shape" in function or "dtype" in function for function in seen), seen
+    return [[f"{LINEAR} @ Linear"]]
+
+
 def case_roots_of_one_class():
     """Told apart by a number, which is free again when its root is."""
     first, second = Net(1), Net(1)
