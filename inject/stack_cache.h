@@ -37,7 +37,7 @@ class StackCache {
     uint32_t stack;     // if it is the outermost frame of one
   };
   static constexpr size_t kNodes = 1u << 15;
-  static constexpr size_t kRootBits = 8;
+  static constexpr size_t kRootBits = 12;
   static constexpr size_t kRoots = 1u << kRootBits;  // the first nodes are the heads of the innermost frames' rings
 
   static uint32_t root_of(const uintptr_t* first) {

@@ -1,8 +1,8 @@
 #include "inject/thread_log.h"
 
-#include "inject/call_stacks.h"
 #include "inject/callback_memory.h"
 #include "inject/definitions.h"
+#include "inject/thread_stacks.h"
 
 namespace lamina {
 

@@ -1,0 +1,44 @@
+// How frames of native call stacks are named, and which are left out.
+#include <gtest/gtest.h>
+
+#include "report/native_frames.h"
+
+namespace lamina {
+namespace {
+
+CodePlace in(const char* module, const char* function) { return {module, function, {}, 0, 0x1f20}; }
+
+TEST(NativeFrames, AreNamedByTheirFunction) {
+  const char* cases[][2] = {
+      {"main", "main"},
+      {"_ZN4vllm8launcherIfEEvPT_", "vllm::launcher<float>"},
+      {"_Z17reshape_and_cacheRN2at6TensorES1_", "reshape_and_cache"},
+      {"_ZN12_GLOBAL__N_17forwardEi", "(anonymous namespace)::forward"},
+      {"_ZN5ModelclEi", "Model::operator()"},
+      {"_ZN5ModelltERKS_", "Model::operator<"},
+      {"_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()"},
+      {"_ZN3FoocvSt4pairIidEEv", "Foo::operator std::pair<int, double>"},
+  };
+  for (auto [mangled, label] : cases) EXPECT_EQ(frame_label(in("/x/prog", mangled)), label) << mangled;
+  EXPECT_EQ(frame_label(in("/opt/raw_ops.so", "")), "raw_ops.so+0x1f20");
+  EXPECT_EQ(frame_label(in("", "")), "(code of no file)");
+}
+
+TEST(NativeFrames, PlumbingIsLeftOut) {
+  const CodePlace plumbing[] = {
+      in("/usr/lib/libcuda.so.580.1", ""), in("/x/libcudart.so.13", "cudaLaunchKernel"), in("/x/raw_ops.so", "cudaLaunchKernel"),
+      in("/x/raw_ops.so", "_Z30__device_stub__Z6kernelPfPf"), in("/x/raw_ops.so", "_Z6kernelPf"),
+      in("/usr/bin/python3.12", "_PyEval_EvalFrameDefault"), in("/lib/libpython3.11.so.1.0", "PyObject_Call"),
+      in("/x/raw_ops.so", "_ZN8pybind1112cpp_function10dispatcherEP7_objectS2_S2_"), in("/lib/libc.so.6", "__libc_start_call_main"),
+      in("/x/prog", "_start"), in("/x/raw_ops.so", "_ZSt8__invokeIRPFvvEJEEvOT_DpOT0_"),
+  };
+  for (const CodePlace& place : plumbing) EXPECT_TRUE(is_plumbing(place, "_Z6kernelPf")) << place.module << " " << place.function;
+  const CodePlace shown[] = {
+      in("/x/prog", "main"), in("/x/raw_ops.so", ""), in("/x/raw_ops.so", "_Z7kernel2Pf"), in("/x/libcublas.so.13", ""),
+      in("/x/python_ops.so", ""), in("/x/raw_ops.so", "_Z17reshape_and_cacheRN2at6TensorE"), in("", ""),
+  };
+  for (const CodePlace& place : shown) EXPECT_FALSE(is_plumbing(place, "_Z6kernelPf")) << place.module << " " << place.function;
+}
+
+}  // namespace
+}  // namespace lamina
