@@ -44,12 +44,15 @@ uint32_t StackCache::new_node(const SavedReturn& frame) {
 // The node of this frame below `parent`, made if there is none; 0 if there is no room.
 uint32_t StackCache::child(uint32_t parent, const SavedReturn& frame) {
   Node& above = nodes_[parent];
+  size_t ring = 0;
   if (uint32_t at = above.met_last) {
     do {
       at = nodes_[at].next;
       if (nodes_[at].location == frame.location && nodes_[at].address == frame.address) return above.met_last = at;
+      ++ring;
     } while (at != above.met_last);
   }
+  if (ring == kMaxRing) return 0;
   uint32_t added = new_node(frame);
   if (added == 0) return 0;
   if (above.met_last != 0) {

@@ -37,6 +37,7 @@ class StackCache {
     uint32_t stack;     // if it is the outermost frame of one
   };
   static constexpr size_t kNodes = 1u << 15;
+  static constexpr size_t kMaxRing = 1024;  // a search takes a microsecond or two at most
   static constexpr size_t kRootBits = 12;
   static constexpr size_t kRoots = 1u << kRootBits;  // the first nodes are the heads of the innermost frames' rings
 

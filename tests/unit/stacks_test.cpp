@@ -73,13 +73,24 @@ TEST(StackCache, AFullOneBeginsAnew) {
   StackCache cache;
   FakeStack stack;
   uint32_t known = 0;
-  for (uint32_t i = 1; i <= 100'000; ++i) {
+  for (uint32_t i = 1; i <= 60'000; ++i) {
+    cache.add(stack.set({{2 + i, 100 + i}}), i);
+    known += cache.find(stack.at(2 + i)) == i;
+  }
+  EXPECT_GT(known, 59'900u);  // all but those that found it full
+  cache.clear();
+  EXPECT_EQ(cache.find(stack.at(2)), 0u);
+}
+
+TEST(StackCache, CallersWithoutEndDoNotMakeItSlow) {
+  StackCache cache;
+  FakeStack stack;
+  uint32_t known = 0;
+  for (uint32_t i = 1; i <= 60'000; ++i) {
     cache.add(stack.set({{2, 100 + i}}), i);
     known += cache.find(stack.at(2)) == i;
   }
-  EXPECT_GT(known, 99'900u);  // all but those that found it full
-  cache.clear();
-  EXPECT_EQ(cache.find(stack.at(2)), 0u);
+  EXPECT_GT(known, 59'900u);
 }
 
 TEST(StackCache, AShorterStackGivesWayToALongerOne) {
