@@ -251,6 +251,11 @@ void Recorder::finish() {
   write_round(true);
   cupti.flush_all(kFlushForced);
   definitions.add_property("nvtx.copies", std::to_string(nvtx_copies.load()));
+  if (Stacks::Cost cost = stacks.cost(); cost.count > 0) {
+    definitions.add_property("stacks.unwound", std::to_string(cost.count));
+    definitions.add_property("stacks.median_us", std::to_string(cost.median_us));
+    definitions.add_property("stacks.slow_us", std::to_string(cost.slow_us));
+  }
   definitions.add_property("nvtx.unbalanced_pops", std::to_string(unbalanced_pops.load()));
   definitions.add_clock_pair();
   write_round(true);

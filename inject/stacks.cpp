@@ -1,5 +1,9 @@
 #include "inject/stacks.h"
 
+#include <algorithm>
+#include <bit>
+
+#include "inject/clock.h"
 #include "inject/log.h"
 
 namespace lamina {
@@ -15,12 +19,19 @@ bool Stacks::open() {
 // ---- on the program's threads
 
 uint32_t Stacks::unwind(const uintptr_t* first, const char* kernel, std::span<SavedReturn> frames, size_t* count) {
+  uint64_t begin = host_now();
   *count = unwinder_.unwind(first, frames);
-  if (*count == 0) return 0;
+  uint32_t stack = *count > 0 ? make_known(frames.first(*count), kernel) : 0;
+  uint64_t us = (host_now() - begin) / 1000;
+  durations_[std::min<size_t>(std::bit_width(us), durations_.size() - 1)].fetch_add(1, std::memory_order_relaxed);
+  return stack;
+}
+
+uint32_t Stacks::make_known(std::span<const SavedReturn> frames, const char* kernel) {
   uint32_t kernel_id = kernel ? definitions_.kernel_name(kernel)->id : 0;
   std::lock_guard lock(mutex_);
   uint32_t node = 0;
-  for (size_t i = *count; i-- > 0;) {
+  for (size_t i = frames.size(); i-- > 0;) {
     uint32_t place = place_of(frames[i].address);
     node = place != 0 ? node_of(node, place, i == 0 ? kernel_id : 0) : 0;
     if (node == 0) {
@@ -29,6 +40,19 @@ uint32_t Stacks::unwind(const uintptr_t* first, const char* kernel, std::span<Sa
     }
   }
   return node;
+}
+
+Stacks::Cost Stacks::cost() const {
+  Cost cost;
+  for (const auto& count : durations_) cost.count += count.load();
+  uint64_t seen = 0;
+  for (size_t i = 0; i < durations_.size(); ++i) {
+    if (durations_[i].load() == 0) continue;
+    if (seen * 2 < cost.count) cost.median_us = uint64_t{1} << i;
+    if (seen * 100 < cost.count * 99) cost.slow_us = uint64_t{1} << i;
+    seen += durations_[i].load();
+  }
+  return cost;
 }
 
 uint32_t Stacks::place_of(uintptr_t return_address) {

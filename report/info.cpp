@@ -129,6 +129,11 @@ void add_problems(Lines& lines, const Process& process) {
   lines.add_if("damaged records", process.account.damaged_records, "passed over");
   lines.add_if("missing pieces", process.account.lost_pieces, "of host threads' streams");
   if (!process.ended) lines.add("END MISSING", "killed, or still running: the last second and open buffers are not there");
+  std::string unwound = process.property("stacks.unwound");
+  if (!unwound.empty()) {
+    lines.add("call stacks unwound", fmt::format("{}, half of them in less than {} us, 99 of a hundred in less than {}", unwound,
+                                                 process.property("stacks.median_us"), process.property("stacks.slow_us")));
+  }
   std::string unbalanced = process.property("nvtx.unbalanced_pops");
   if (!unbalanced.empty() && unbalanced != "0") lines.add("NVTX", unbalanced + " pops without a push");
   std::string copies = process.property("nvtx.copies");

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <random>
 
 #include "inject/elf_symbols.h"
@@ -146,8 +145,8 @@ TEST_F(SourceLinesTest, WhatHasNoDebugInformationHasNoLines) {
 class ChangedProgram : public SourceLinesTest {
  protected:
   ChangedProgram() {
-    std::ifstream file(program_, std::ios::binary);
-    bytes_.assign(std::istreambuf_iterator<char>(file), {});
+    bytes_.resize(std::filesystem::file_size(program_));
+    std::ifstream(program_, std::ios::binary).read(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
   }
   Elf64_Shdr* sections() {
     auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes_.data());
