@@ -77,7 +77,7 @@ void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpt
   if (!log.call.collected) flags |= kLaunchNotCollected;
   log.sync_step();
   bool runs = (flags & (kLaunchCaptured | kLaunchFailed)) == 0;
-  if (runs) note_call_stack(recorder, log, call.symbolName);
+  if (runs) note_call_stack(recorder, log, log.call.symbol);
   log.append(RecordKind::kLaunch, flags, call.correlationId, record);
 }
 

@@ -71,7 +71,6 @@ void LoadedModules::refresh() {
 }
 
 const LoadedModules::Module* LoadedModules::find(uintptr_t address) {
-  refresh();
   for (const Module& module : modules_) {
     if (address >= module.begin && address < module.end) return &module;
   }

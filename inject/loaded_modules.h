@@ -23,10 +23,11 @@ class LoadedModules {
 
   explicit LoadedModules(std::pmr::memory_resource* memory) : memory_(memory), modules_(memory) {}
 
-  // The one that an address lies in; null if in none. Looks again when libraries have come or gone.
+  // The one that an address lies in, as of the last refresh(); null if in none.
   const Module* find(uintptr_t address);
   // How many libraries have gone.
   uint64_t unloads() const { return unloads_; }
+  // Looks again if libraries have come or gone.
   void refresh();
 
  private:

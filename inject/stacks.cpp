@@ -30,6 +30,11 @@ uint32_t Stacks::unwind(const uintptr_t* first, const char* kernel, std::span<Sa
 uint32_t Stacks::make_known(std::span<const SavedReturn> frames, const char* kernel) {
   uint32_t kernel_id = kernel ? definitions_.kernel_name(kernel)->id : 0;
   std::lock_guard lock(mutex_);
+  modules_.refresh();
+  if (modules_.unloads() != known_unloads_) {
+    known_unloads_ = modules_.unloads();
+    places_.clear();
+  }
   uint32_t node = 0;
   for (size_t i = frames.size(); i-- > 0;) {
     uint32_t place = place_of(frames[i].address);
@@ -58,14 +63,10 @@ Stacks::Cost Stacks::cost() const {
 uint32_t Stacks::place_of(uintptr_t return_address) {
   // The call is before the address: it may be the last of its function.
   uintptr_t address = return_address - 1;
-  const LoadedModules::Module* module = modules_.find(address);
-  if (modules_.unloads() != known_unloads_) {
-    known_unloads_ = modules_.unloads();
-    places_.clear();
-  }
   auto [known, added] = places_.try_emplace(return_address, 0);
   if (!added) return known->second;
   if (place_count_ == kMaxPlaces) return 0;
+  const LoadedModules::Module* module = modules_.find(address);
   known->second = ++place_count_;
   Place place{known->second, 0, 0, {}, address};
   if (module) {

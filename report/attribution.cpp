@@ -322,15 +322,21 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   entry->order = order_;
   if (entry->shown) {
     entry->position = place(thread);
+    entry->range_position = root(thread.step);
     entry->trace = trace_of(thread);
+    entry->native_trace = thread.native_frames > 0;
   }
   for (Frame& frame : thread.frames) {
     if (!frame.is_layer()) continue;
-    if (!frame.is_native) entry->in_layer = true;
+    if (!frame.is_native) {
+      entry->in_layer = true;
+      if (entry->shown) entry->range_position = placed_in(frame, thread.step).position;
+    }
     entry->layer_trace = frame.meaning->trace;
     if (entry->kind != LaunchKind::kGraph) continue;
     if (frame.is(NvtxMessage::Kind::kLeftOut)) entry->layers.clear();
     entry->layers.push_back({frame.meaning->name, placed_in(frame, thread.step).position});
+    if (!frame.is_native) entry->range_layers = entry->layers.size();
   }
   ++account_.launches[static_cast<size_t>(entry->kind)];
   if (entry->kind == LaunchKind::kKernel) ++account_.missing_in_step[thread.step];
@@ -363,6 +369,7 @@ CapturedCallPtr Attribution::capture(Thread& thread) {
       call->trace = frame.meaning->trace;
       call->is_op = is_op;
       call->is_native = frame.is_native;
+      call->in_range = (chain && chain->in_range) || (!is_op && !frame.is_native);
       call->left_out = left_out;
       call->depth = chain ? chain->depth + (chain->is_op ? 0 : 1) : 0;
       call->order = frame.order;

@@ -136,8 +136,11 @@ class Attribution {
     uint64_t order = 0;
     uint32_t trace = 0;        // of the ops around it
     uint32_t layer_trace = 0;  // of the innermost layer
+    bool native_trace = false;  // of its call stack
     Position position;
+    Position range_position;  // without its call stack
     std::vector<OpenLayer> layers;                                  // graph launches
+    size_t range_layers = 0;                                        // of these, those by ranges
     std::unordered_map<const CapturedCall*, Position> replayed;     // graph launches: calls entered so far
     std::array<Position, 6> apart;                                  // rows for what has no layer, by Placement
     uint64_t first_start = UINT64_MAX;                              // of its kernels

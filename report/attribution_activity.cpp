@@ -132,11 +132,10 @@ void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& la
   CapturedCallPtr layer = node->call;
   bool goes_on = true;
   for (; layer && layer->is_op; layer = layer->parent) goes_on = goes_on && add_to_trace(trace, tree_.name(layer->trace));
-  bool in_range = launch.in_layer;
-  for (const CapturedCall* call = layer.get(); call && !in_range; call = call->parent.get()) in_range = !call->is_native && !call->is_op;
+  bool in_range = launch.in_layer || (layer && layer->in_range);
   Placement placement = in_range ? Placement::kLayer : Placement::kNoRange;
   uint32_t trace_id = tree_.name_id(trace);
-  if (trace_id == 0 && layer) trace_id = layer->trace != 0 ? layer->trace : launch.trace;
+  if (trace_id == 0 && layer) trace_id = layer->trace != 0 || launch.native_trace ? layer->trace : launch.trace;
   if (trace_id == 0 && !layer) trace_id = launch.own_trace();
   if (layer && launch.replayed.empty()) replays_.push_back(launch_entry);
   emit(activity, replay_place(launch, layer), trace_id, {launch.order, node->order}, placement, launch.step);
@@ -149,15 +148,18 @@ Position Attribution::replay_place(Launch& launch, const CapturedCallPtr& call) 
   if (call->is_op) return replay_place(launch, call->parent);
   if (auto known = launch.replayed.find(call.get()); known != launch.replayed.end()) return known->second;
   bool parent_shared = true;
-  Position parent = call->left_out ? root(launch.step) : launch.position;
+  // Where the graph was launched from is no layer of what ranges tell the layer of.
+  size_t launch_layers = call->in_range ? launch.range_layers : launch.layers.size();
+  Position launch_position = call->in_range ? launch.range_position : launch.position;
+  Position parent = call->left_out ? root(launch.step) : launch_position;
   CapturedCallPtr outer = call->parent;
   while (outer && outer->is_op) outer = outer->parent;
   if (outer) {
     parent = replay_place(launch, outer);
-    parent_shared = outer->depth < launch.layers.size() && launch.layers[outer->depth].position == parent;
+    parent_shared = outer->depth < launch_layers && launch.layers[outer->depth].position == parent;
   }
-  bool shared = parent_shared && call->depth < launch.layers.size() && launch.layers[call->depth].name == call->name;
-  if (outer && parent_shared && !shared) parent = launch.position;
+  bool shared = parent_shared && call->depth < launch_layers && launch.layers[call->depth].name == call->name;
+  if (outer && parent_shared && !shared) parent = launch_position;
   Position position = shared ? launch.layers[call->depth].position : tree_.enter(parent, call->name, {launch.order, call->order});
   launch.replayed.emplace(call.get(), position);
   ++replayed_calls_;

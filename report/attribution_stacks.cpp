@@ -31,8 +31,7 @@ const Attribution::CallStack& Attribution::call_stack(uint32_t id) {
   CallStack& stack = known->second;
   const StackInfo* innermost = definitions_.stack(id);
   std::string_view kernel = innermost && innermost->kernel != 0 ? definitions_.text(innermost->kernel) : std::string_view();
-  std::string trace, last_label;
-  std::string_view library;
+  std::string trace, last_label, library;
   for (const StackInfo* frame = innermost; frame; frame = definitions_.stack(frame->parent)) {
     const CodeInfo* code = definitions_.code(frame->code);
     if (!code) continue;

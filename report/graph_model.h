@@ -20,6 +20,7 @@ struct CapturedCall {
   uint32_t trace = 0;  // LayerTree::name_id: what it adds to the trace of kernels (call_text() of a layer)
   bool is_op = false;
   bool is_native = false;  // a frame of the native call stack, no range
+  bool in_range = false;   // it or a call outside of it is a layer by a range
   bool left_out = false;  // stands outside of all layers
   uint32_t depth = 0;  // layers outside of it
   uint64_t order = 0;

@@ -11,7 +11,7 @@ namespace {
 
 // By the beginning of the file's name.
 constexpr std::string_view kPlumbingLibraries[] = {
-    "libcuda", "libcupti", "liblamina_inject", "libnvidia", "libnvToolsExt", "libc.so", "ld-linux", "libpthread",
+    "libcuda", "libcupti", "liblamina_inject", "lamina_hook.", "lamina_ops", "libnvidia", "libnvToolsExt", "libc.so", "ld-linux", "libpthread",
     "libstdc++.so", "libgcc_s", "libpython", "python3", "_ctypes.", "libffi.so", "linux-vdso",
 };
 
@@ -62,8 +62,12 @@ std::string_view without_types(std::string_view text) {
 
 }  // namespace
 
-std::string_view library_name(std::string_view module) {
-  return module.substr(module.rfind('/') + 1);  // npos + 1 is 0
+std::string library_name(std::string_view module) {
+  std::string name(module.substr(module.rfind('/') + 1));  // npos + 1 is 0
+  for (std::string_view tag : {".cpython-", ".abi3."}) {
+    if (size_t at = name.find(tag); at != std::string::npos && name.ends_with(".so")) return name.substr(0, at) + ".so";
+  }
+  return name;
 }
 
 std::string frame_label(const CodePlace& place) {

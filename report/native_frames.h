@@ -19,8 +19,8 @@ struct CodePlace {
 // `attention`, `vllm::launcher<float>`; without a symbol `raw_ops.so+0x1f20`.
 std::string frame_label(const CodePlace& place);
 
-// `raw_ops.so`
-std::string_view library_name(std::string_view module);
+// `raw_ops.so`, also of `/x/raw_ops.cpython-312-x86_64-linux-gnu.so`
+std::string library_name(std::string_view module);
 
 // Whether the frame says nothing of the program: driver, runtime, CUPTI, stubs, the kernel's own host function, the C and C++
 // libraries, templates of bindings, the Python interpreter. `kernel`: mangled name of what the stack launches.

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "report/module_path.h"
+#include "report/native_frames.h"
 #include "report/python_literal.h"
 
 namespace lamina {
@@ -283,6 +284,22 @@ NvtxMessage parse_op_call(std::string_view text) {
   return op(name, text.substr(name.size()));
 }
 
+// `vllm._C.rotary_embedding(int64[4], int) <- _C.abi3.so`: a call of a function of an extension module, by Lamina's hook.
+constexpr std::string_view kFromLibrary = ") <- ";
+
+bool is_extension_call(std::string_view text, std::string_view domain) {
+  return domain == kHookDomain && text.find('(') != npos && text.rfind(kFromLibrary) != npos;
+}
+
+NvtxMessage parse_extension_call(std::string_view text) {
+  size_t arguments = text.find('(');
+  size_t library = text.rfind(kFromLibrary) + kFromLibrary.size();
+  size_t module = text.substr(0, arguments).rfind('.');
+  size_t function = module == npos ? 0 : module + 1;
+  std::string name(text.substr(function, library - function));
+  return op(name + library_name(text.substr(library)), {});
+}
+
 // ---- Dynamo
 
 constexpr std::string_view kRegionScope = "Torch-Compiled Region";
@@ -310,6 +327,7 @@ constexpr Recogniser kRecognisers[] = {
     {"benchmark ignore", is_benchmark_ignore, parse_benchmark_ignore},
     {"benchmark arguments", is_benchmark_arguments, parse_benchmark_arguments},
     {kEmitNvtx, is_emit_nvtx, parse_emit_nvtx},
+    {"extension call", is_extension_call, parse_extension_call},
     {"Dynamo's region", is_region_scope, parse_region_scope},
     {"op call", is_op_call, parse_op_call},
     {"diffusion module", is_diffusion_module, parse_diffusion_module},

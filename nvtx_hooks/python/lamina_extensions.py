@@ -57,16 +57,22 @@ class Extensions:
             self.debug(f"{name} of {file} has no ranges: {error}")
 
 
-# ---- the functions of a module
+# ---- the functions of a module. Nothing is asked in a way that a class or a module could answer by code of its own.
+
+_name_of_type = type.__dict__["__name__"].__get__
+_attributes_of_type = type.__dict__["__dict__"].__get__
 
 
 def _is_module(value):
     return issubclass(type(value), ModuleType)
 
 
+def _is_class(value):
+    return issubclass(type(value), type)
+
+
 def _attributes(scope):
-    """Of a module or a class. Some modules are loaded by asking for an attribute in the usual way."""
-    return object.__getattribute__(scope, "__dict__") if _is_module(scope) else type.__dict__["__dict__"].__get__(scope)
+    return object.__getattribute__(scope, "__dict__") if _is_module(scope) else _attributes_of_type(scope)
 
 
 def _is_unfinished(module):
@@ -77,27 +83,27 @@ def _functions(scope, name, root, seen):
     """(name, function) of what the scope (the module `root`, or what is in it) defines, methods of its classes too."""
     seen.add(id(scope))
     for key, value in list(_attributes(scope).items()):
-        if type(value).__name__ in ("instancemethod", "staticmethod"):
+        if _name_of_type(type(value)) in ("instancemethod", "staticmethod"):
             value = value.__func__
         if _is_native(type(value)):
-            if _is_own(value, root) and not _is_plumbing(key):
+            # Not what was imported from elsewhere.
+            own = _is_within(value.__module__, root) or getattr(value, "__self__", None) is root
+            if own and not _is_plumbing(key):
                 yield f"{name}.{key}", value
-        elif id(value) not in seen and _is_module(value):
-            if str(_attributes(value).get("__name__")).startswith(f"{root.__name__}."):
-                yield from _functions(value, value.__name__, root, seen)
-        elif id(value) not in seen and issubclass(type(value), type) and _is_own(value, root):
+        elif id(value) not in seen and _is_module(value) and _is_within(_attributes(value).get("__name__"), root):
+            yield from _functions(value, _attributes(value)["__name__"], root, seen)
+        elif id(value) not in seen and _is_class(value) and _is_within(_attributes(value).get("__module__"), root):
             yield from _functions(value, f"{name}.{key}", root, seen)
 
 
 def _is_native(kind):
     """A function of the C API or pybind11, or of nanobind."""
-    return kind is BuiltinFunctionType or (kind.__name__ in ("nb_func", "nb_method") and kind.__module__ == "nanobind")
+    return kind is BuiltinFunctionType or (
+        _name_of_type(kind) in ("nb_func", "nb_method") and _attributes_of_type(kind).get("__module__") == "nanobind")
 
 
-def _is_own(value, root):
-    """Whether it is of this module, not imported into it."""
-    module = getattr(value, "__module__", None)
-    return getattr(value, "__self__", None) is root or f"{module}.".startswith(f"{root.__name__}.")
+def _is_within(module, root):
+    return f"{module}.".startswith(f"{root.__name__}.")
 
 
 def _is_plumbing(name):

@@ -302,6 +302,114 @@ def test_profiler_window(suite):
     check(activities and all(entry["phase"] == "work" for entry in activities), "kernels outside of cudaProfilerStart and Stop")
 
 
+# ---- call stacks and extensions
+
+
+def extension_program(suite, name):
+    """A program of tests/programs/extensions, built for this machine's Python."""
+    path = os.path.join(suite.build, "extensions", name)
+    if not os.path.exists(path):
+        raise Skip(f"{path} is not there: build tests/programs/extensions into it")
+    return path
+
+
+def leaves(nodes, path=()):
+    """(path of names, entry) of each row without rows below it."""
+    for node in nodes:
+        here = path + (node["entry"]["name"],)
+        if node["children"]:
+            yield from leaves(node["children"], here)
+        else:
+            yield here, node["entry"]
+
+
+def call_tree(suite, profile):
+    """{path of functions and kernel, without arguments: count} of a program that is all one phase."""
+    phases = suite.report(profile)["context"]["lamina"]["phases"]
+    rows = collections.Counter()
+    for path, entry in leaves(phases["all"]["summary_stats"]):
+        if not path[-1].startswith("Mem"):
+            rows[" ".join(name.split("(")[0] for name in path)] += int(entry["invocations"])
+    return rows
+
+
+def test_call_trees(suite):
+    """A program without ranges: kernels under the functions that launch them, eagerly and replayed, and none harmed."""
+    program = extension_program(suite, "two_callers")
+    layers = {f"main run_step forward {caller} launch_gemm gemm_kernel": 12 for caller in ("attention", "mlp")}
+    alone = "launch_alone launch_gemm gemm_kernel"
+    more = {"": {}, "--graph": {}, "--deep 2000": {f"descend {alone}": 2}, "--small-stack": {f"small_stack_thread {alone}": 2},
+            "--jit": {f" launch_from_jit {alone}": 2},
+            "--throw": {f"main run_throw throw_through launch_and_throw {alone}": 2, f"main run_throw {alone}": 2,
+                        f"main run_throw throw_through LaunchWhileUnwinding::~LaunchWhileUnwinding {alone}": 2},
+            "--dlclose": {f"main run_plugins run_plugin plugin_run plugin_{name}_kernel": 2 for name in "ab"}}
+    for option, expected in more.items():
+        command = [program, "3"] + option.split()
+        profile, done = suite.record("callers" + option.replace(" ", "-"), command)
+        bare = suite.run(command)
+        check(done.stdout == bare.stdout, f"{option}: {done.stdout} {bare.stdout}")
+        found = call_tree(suite, profile)
+        check(found == {**layers, **expected}, f"{option}: {found}")
+    print("    " + re.search("call stacks unwound +(.*)", suite.info(profile)).group(1))
+
+
+def test_launchers(suite):
+    """Every way from Python to the driver: the trace of each, eagerly and in a graph."""
+    expected = {
+        "nano_scale_kernel": r"scale\(float32\[4096\], float, int\) <- nano_ops.so",
+        "stripped_scale_kernel": r"scale\(float32\[4096\], float\) <- stripped_ops.so",
+        "triton_scale_kernel": r"launch\(.*float32\[4096\].*\) <- __triton_launcher.so",
+        "cupy_scale_kernel": r".*launchKernel <- .*RawKernel.* <- driver.so",
+        "ctypes_scale_kernel": "ctypes_scale <- ctypes_ops.so",
+        "capi_fill_kernel": r"fill\(int, int, float, int\) <- capi_ops.so",
+        "vllm::rotary_embedding_kernel": r"rotary_embedding\(int64\[1\], float32\[1, 128\], .*True\) <- raw_ops.so",
+        "vllm::reshape_and_cache_kernel": r"reshape_and_cache\(float32\[1, 2, 64\], .*'auto', float\) <- raw_ops.so",
+        "vllm::paged_attention_v1_kernel": r"paged_attention_v1\(float32\[1, 2, 64\], .*\) <- raw_ops.so",
+    }
+    program = extension_program(suite, "launchers_program.py")
+    for mode in ((), ("--graph",)):
+        out = suite.folder("-".join(("launchers",) + mode))
+        done = suite.run([suite.lamina, "run", "-q", "-o", out, "--", sys.executable, program, *mode])
+        check("checksum 2310.000000" in done.stdout, done.stdout)
+        report = suite.report(out)
+        phases = [value for key, value in report.items() if key != "context"] + list(report["context"]["lamina"].get("phases", {}).values())
+        found = {}
+        for phase in phases:
+            for path, entry in leaves(phase["model_stats"]):
+                name = re.sub("^void ", "", entry["name"]).split("(")[0].split("<")[0]
+                found.setdefault(name, set()).add((entry["trace"], any("(no module)" in part for part in path)))
+        for kernel, trace in expected.items():
+            check(kernel in found, f"{mode}: no {kernel} among {sorted(found)}")
+            for text, outside in found[kernel]:
+                check(re.fullmatch(trace, text) and not outside, f"{mode} {kernel}: {text}")
+    print(f"    {len(expected)} kernels")
+
+
+def test_raw_ops_decode(suite):
+    """16 layers with raw kernels in each: all in their layer, with shapes, eagerly and replayed; which library spends what."""
+    program = extension_program(suite, "extensions_program.py")
+    rows = {}
+    for mode in ((), ("--graph",)):
+        out = suite.folder("-".join(("raw",) + mode))
+        command = [sys.executable, program, *mode]
+        done = suite.run([suite.lamina, "run", "-q", "-o", out, "--", *command])
+        check(done.stdout == suite.run(command).stdout, "the result differs")
+        found = collections.Counter()
+        for path, entry in leaves(suite.report(out)["decode_2"]["model_stats"]):
+            if entry["name"].startswith("void vllm::"):
+                kernel = re.match(r"void vllm::(\w+)_kernel", entry["name"]).group(1)
+                check(path[0] == "Layer" and re.fullmatch(kernel + r"\(.*bfloat16\[.*\) <- raw_ops.so", entry["trace"]), f"{path} {entry}")
+                found[kernel] += 1
+        check(found == {name: 16 for name in ("rotary_embedding", "reshape_and_cache", "paged_attention_v1")}, found)
+        rows[mode] = phase_rows(suite.report(out), "decode").keys()
+        libraries = suite.run([suite.lamina, "table", out, "--phase", "decode", "--table", "library"]).stdout.splitlines()[2:]
+        names = {line.split(" | ")[0].strip() for line in libraries}
+        check({"raw_ops.so", "libtorch_cuda.so"} <= names and "(not known)" not in names, names)
+        print("    " + ", ".join(" ".join(line.split(" | ")[0].split() + [line.split(" | ")[2].strip() + "%"]) for line in libraries))
+        layer = re.search(r"in a layer +\d+ \((.*?)%", suite.info(out)).group(1)
+        check(layer == "100.00", layer)
+
+
 def need_two_devices(suite):
     if suite.run(["nvidia-smi", "-L"]).stdout.count("GPU ") < 2:
         raise Skip("one GPU")

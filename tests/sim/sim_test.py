@@ -207,7 +207,7 @@ def test_ends(suite):
 
 def test_threads_that_come_and_go(suite):
     """More of them, one after the other, than buffers: each gives its back."""
-    whole(suite, "churn", sim(suite, "sim_stress", "4", "20", "2", "500"), LAMINA_BUFFER_MB="16")
+    whole(suite, "churn", sim(suite, "sim_stress", "4", "20", "2", "500"), LAMINA_BUFFER_MB="24")
 
 
 def test_descriptors_of_the_program(suite):

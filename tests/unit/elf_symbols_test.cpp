@@ -659,7 +659,7 @@ class DamagedLibraryTest : public ElfSymbolsTest {
 };
 
 TEST_F(DamagedLibraryTest, CutAnywhere) {
-  constexpr size_t kSizes = 300;
+  constexpr size_t kSizes = 150;
   for (size_t i = kSizes; i-- > 0;) {
     std::filesystem::resize_file(path_, size_ * i / kSizes + i % 7);
     look_at(path_, 0, size_);
@@ -670,7 +670,7 @@ TEST_F(DamagedLibraryTest, BytesChanged) {
   std::mt19937 random(99);
   std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
   // Damage stays, and grows. Most of it is done to the headers and tables at both ends.
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 150; ++round) {
     for (int i = 0; i < 16; ++i) {
       size_t at = random() % size_;
       if (i % 4 == 1) at = 64 + random() % 0x8000;

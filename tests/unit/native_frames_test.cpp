@@ -22,6 +22,9 @@ TEST(NativeFrames, AreNamedByTheirFunction) {
   for (auto [mangled, label] : cases) EXPECT_EQ(frame_label(in("/x/prog", mangled)), label) << mangled;
   EXPECT_EQ(frame_label(in("/opt/raw_ops.so", "")), "raw_ops.so+0x1f20");
   EXPECT_EQ(frame_label(in("", "")), "(code of no file)");
+  EXPECT_EQ(frame_label(in("/x/_C.abi3.so", "")), "_C.so+0x1f20");
+  EXPECT_EQ(library_name("/x/raw_ops.cpython-312-x86_64-linux-gnu.so"), "raw_ops.so");
+  EXPECT_EQ(library_name("libcublas.so.13"), "libcublas.so.13");
 }
 
 TEST(NativeFrames, PlumbingIsLeftOut) {

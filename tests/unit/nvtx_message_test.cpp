@@ -197,6 +197,17 @@ const Case kCases[] = {
      .kind = Kind::kOp,
      .name = "vllm::attention"},
 
+    {.format = "extension call",
+     .text = "vllm._C.rotary_embedding(int64[4], 'a(b) <- c', int) <- _C.abi3.so",
+     .kind = Kind::kOp,
+     .name = "rotary_embedding(int64[4], 'a(b) <- c', int) <- _C.so",
+     .domain = kHook},
+    {.format = "extension call",
+     .text = "f() <- raw_ops.cpython-312-x86_64-linux-gnu.so",
+     .kind = Kind::kOp,
+     .name = "f() <- raw_ops.so",
+     .domain = kHook},
+
     {.format = "Dynamo's region", .text = "Torch-Compiled Region: 0/1", .kind = Kind::kLayer, .name = "Torch-Compiled Region"},
 
     {.format = "noise", .text = "ncclAllReduce", .kind = Kind::kIgnored, .name = "", .domain = "NCCL"},

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 
 #include "inject/elf_symbols.h"
@@ -214,7 +215,7 @@ TEST_F(ChangedProgram, DamageIsSurvived) {
     if (Elf64_Shdr* found = section(name); found && found->sh_size > 0) damaged.push_back(*found);
   }
   uint64_t vaddr = vaddr_of_probe();
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 15; ++round) {
     for (int i = 0; i < 200; ++i) {
       const Elf64_Shdr& here = damaged[random() % damaged.size()];
       file.seekp(static_cast<std::streamoff>(here.sh_offset + random() % here.sh_size));
@@ -222,7 +223,7 @@ TEST_F(ChangedProgram, DamageIsSurvived) {
     }
     file.flush();
     SourceLines lines;
-    for (int i = -20; i < 20; ++i) lines.find(path, vaddr + static_cast<uint64_t>(i * 4096));
+    for (int i = -8; i < 8; ++i) lines.find(path, vaddr + static_cast<uint64_t>(i * 4096));
   }
 }
 

@@ -20,6 +20,33 @@ from raw_ops import one as early_one  # noqa: E402
 EARLY = {function: (id(function), hash(function), repr(function)) for function in (early_add, early_fast, early_one)}
 
 
+class Meta(type):
+    """Of classes that do not want to be looked at."""
+
+    def __getattribute__(cls, name):
+        raise AssertionError(f"asked for {name}")
+
+
+class Thing(metaclass=Meta):
+    def __getattribute__(self, name):
+        raise AssertionError(f"asked for {name}")
+
+    def __repr__(self):
+        raise AssertionError("asked for its text")
+
+
+def lazy(name):
+    spec = importlib.util.find_spec(name)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+LAZY = lazy("wave")
+pb2_ops.thing, pb2_ops.Thing = Thing(), Thing
+
+
 def fast_many_times(times):
     for _ in range(times):
         early_fast(1)
@@ -106,21 +133,10 @@ def case_cyclic_list():
 def case_type_names():
     """By the name of the type, whatever that type does when it is asked."""
 
-    class Meta(type):
-        def __getattribute__(cls, name):
-            raise AssertionError(f"asked for {name}")
-
-    class Thing(metaclass=Meta):
-        def __getattribute__(self, name):
-            raise AssertionError(f"asked for {name}")
-
-        def __repr__(self):
-            raise AssertionError("asked for its text")
-
     class Number(int):
         pass
 
-    raw_ops.fast(Thing(), Number(3), lambda: 0, raw_ops)
+    raw_ops.fast(pb2_ops.thing, Number(3), lambda: 0, raw_ops)
     return of_each(["fast(Thing, Number, function, module)"], [raw_ops])
 
 
@@ -299,6 +315,12 @@ def case_not_hooked():
     made = raw_ops.make()
     assert made(1) == [1]
     return of_each(["make()"], [raw_ops])
+
+
+def case_looked_for_in_silence():
+    """What the hook looks for functions in is not asked. (pb2_ops holds things that raise when they are.)"""
+    assert type(LAZY) is not type(os), "a module was loaded that waits for its first use"
+    return [[]]
 
 
 def load(name, path):
