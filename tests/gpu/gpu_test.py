@@ -398,7 +398,7 @@ def test_raw_ops_decode(suite):
         for path, entry in leaves(suite.report(out)["decode_2"]["model_stats"]):
             if entry["name"].startswith("void vllm::"):
                 kernel = re.match(r"void vllm::(\w+)_kernel", entry["name"]).group(1)
-                check(path[0] == "Layer" and re.fullmatch(kernel + r"\(.*bfloat16\[.*\) <- raw_ops.so", entry["trace"]), f"{path} {entry}")
+                check(path[:2] == ("Decoder", "Layer") and re.fullmatch(kernel + r"\(.*bfloat16\[.*\) <- raw_ops.so", entry["trace"]), f"{path} {entry}")
                 found[kernel] += 1
         check(found == {name: 16 for name in ("rotary_embedding", "reshape_and_cache", "paged_attention_v1")}, found)
         rows[mode] = phase_rows(suite.report(out), "decode").keys()

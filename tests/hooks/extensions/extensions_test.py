@@ -88,6 +88,33 @@ def test_ops_inside(suite):
     check(found[at + 1:] == ["|aten::neg(float32[2])"], str(found[at:]))
 
 
+def test_hooked_late(suite):
+    """At CUDA's start, into a running program. A module that waits for its first use goes on waiting."""
+    code = CALLS + """
+import importlib.util
+def load(name, file=None, lazy=False):
+    spec = importlib.util.spec_from_file_location(name, file) if file else importlib.util.find_spec(name)
+    spec.loader = importlib.util.LazyLoader(spec.loader) if lazy else spec.loader
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+waiting = load("wave", lazy=True)
+early, hashed = raw_ops.fast, {raw_ops.fast: 1, pb2_ops.one: 2}
+load("lamina_torch", os.environ["LATE_HOOK"]).start()
+print(type(waiting) is type(sys))
+pb2_ops.one(2.5), early("late")
+print(hashed[raw_ops.fast], hashed[pb2_ops.one])
+"""
+    env = hooked.environment(suite, suite.folder("late.nvtx"), LAMINA_TORCH="modules", EXTENSIONS=EXTENSIONS,
+                             LATE_HOOK=os.path.join(suite.build, "lib", "lamina", "python", "lamina_torch.py"))
+    del env["PYTHONPATH"]
+    done = suite.run([hooked.PYTHON, "-c", code], env)
+    check(done.stdout.split() == ["False", "1", "2"], done.stdout)
+    with open(suite.folder("late.nvtx"), encoding="utf-8") as file:
+        pushes = [line.split(" ", 3)[3].strip() for line in file if line.startswith("push lamina")]
+    check(pushes == ["pb2_ops.one(float) <- pb2_ops.so", "raw_ops.fast('late') <- raw_ops.so"], str(pushes))
+
+
 def test_which_functions(suite):
     one, sub, raw, fast, cpu = ("pb2_ops.one(int) <- pb2_ops.so", "pb2_ops.sub.one(int) <- pb2_ops.so", "raw_ops.one(int) <- raw_ops.so",
                                 "raw_ops.fast(int) <- raw_ops.so", "cpu_ops.one(int) <- cpu_ops.so")
