@@ -219,7 +219,7 @@ void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
 void Attribution::settle(Thread& thread) {
   if (thread.frames.empty() || thread.frames.back().settled) return;
   thread.frames.back().settled = true;
-  if (shown(thread.step)) thread.frames.back().home = place(thread);
+  if (shown(thread.step)) thread.frames.back().home = place(thread, thread.frames.size());
 }
 
 // Finds out whether a new call is the one that directly encloses it, told twice: by Lamina's hook and by a marker of the
@@ -270,11 +270,11 @@ Attribution::Placed& Attribution::placed_in(Frame& frame, uint32_t step) {
   return frame.in_steps.front();
 }
 
-// The innermost open layer as it stands in the thread's step. Layers not yet seen there are entered.
-Position Attribution::place(Thread& thread) {
+// The innermost layer of the outermost so many calls, as it stands in the thread's step. Layers not yet seen there are entered.
+Position Attribution::place(Thread& thread, size_t frames) {
   uint32_t step = thread.step;
   Position at = root(step);
-  for (Frame& frame : thread.frames) {
+  for (Frame& frame : std::span(thread.frames).first(frames)) {
     if (!frame.is_layer()) continue;
     if (frame.is(NvtxMessage::Kind::kLeftOut)) at = root(step);
     Placed& placed = placed_in(frame, step);
@@ -321,22 +321,22 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (entry->kind == LaunchKind::kGraph) entry->graph_sequence = full_sequence(launched->graph_sequence);
   entry->order = order_;
   if (entry->shown) {
-    entry->position = place(thread);
-    entry->range_position = root(thread.step);
+    bool is_graph = entry->kind == LaunchKind::kGraph;
+    entry->position = place(thread, thread.frames.size() - (is_graph ? thread.native_frames : 0));
     entry->trace = trace_of(thread);
     entry->native_trace = thread.native_frames > 0;
   }
   for (Frame& frame : thread.frames) {
     if (!frame.is_layer()) continue;
-    if (!frame.is_native) {
-      entry->in_layer = true;
-      if (entry->shown) entry->range_position = placed_in(frame, thread.step).position;
-    }
+    if (!frame.is_native) entry->in_layer = true;
     entry->layer_trace = frame.meaning->trace;
     if (entry->kind != LaunchKind::kGraph) continue;
     if (frame.is(NvtxMessage::Kind::kLeftOut)) entry->layers.clear();
-    entry->layers.push_back({frame.meaning->name, placed_in(frame, thread.step).position});
-    if (!frame.is_native) entry->range_layers = entry->layers.size();
+    if (frame.is_native) {
+      entry->native_layers.push_back(frame.meaning->name);
+    } else {
+      entry->layers.push_back({frame.meaning->name, placed_in(frame, thread.step).position});
+    }
   }
   ++account_.launches[static_cast<size_t>(entry->kind)];
   if (entry->kind == LaunchKind::kKernel) ++account_.missing_in_step[thread.step];

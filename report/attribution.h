@@ -138,9 +138,9 @@ class Attribution {
     uint32_t layer_trace = 0;  // of the innermost layer
     bool native_trace = false;  // of its call stack
     Position position;
-    Position range_position;  // without its call stack
-    std::vector<OpenLayer> layers;                                  // graph launches
-    size_t range_layers = 0;                                        // of these, those by ranges
+    std::vector<OpenLayer> layers;         // graph launches: by ranges
+    std::vector<LayerName> native_layers;  // graph launches: the functions of the call stack, inside of these,
+    std::vector<OpenLayer> native_places;  // ... once something of no range was replayed
     std::unordered_map<const CapturedCall*, Position> replayed;     // graph launches: calls entered so far
     std::array<Position, 6> apart;                                  // rows for what has no layer, by Placement
     uint64_t first_start = UINT64_MAX;                              // of its kernels
@@ -165,7 +165,7 @@ class Attribution {
 
   Position root(uint32_t step);
   Position no_module(uint32_t step);
-  Position place(Thread& thread);
+  Position place(Thread& thread, size_t frames);
   static Placed& placed_in(Frame& frame, uint32_t step);
   const CallStack& call_stack(uint32_t id);
   const Meaning* frame_meaning(const std::string& label);
@@ -186,6 +186,7 @@ class Attribution {
   void attribute(const Activity& activity, Launch& launch);
   void attribute_replay(const Activity& activity, const LaunchPtr& launch);
   Position replay_place(Launch& launch, const CapturedCallPtr& call);
+  const std::vector<OpenLayer>& all_layers(Launch& launch);
   void set_apart(const Activity& activity, Launch& launch, Placement placement);
   void emit(const Activity& activity, Position parent, uint32_t trace, Order order, Placement placement, uint32_t step);
   void emit_unlaunched(const Activity& activity);
@@ -229,6 +230,8 @@ class Attribution {
   std::unordered_map<uint32_t, std::vector<Activity>> unlaunched_;  // activities whose launch record is still to come
   std::deque<uint32_t> unlaunched_ages_;
   size_t unlaunched_count_ = 0;  // of activities
+  std::vector<OpenLayer> last_native_places_;  // of a graph launch,
+  uint32_t last_native_step_ = 0;              // ... in this step
   std::deque<LaunchPtr> replays_;  // graph launches with entered calls, oldest first
   size_t replayed_calls_ = 0;      // of them all
 

@@ -141,26 +141,45 @@ void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& la
   emit(activity, replay_place(launch, layer), trace_id, {launch.order, node->order}, placement, launch.step);
 }
 
+// The layers of a graph launch with the functions of its call stack, which stand in the tree only if something needs them.
+// Those that the launch before stood in too are the same calls, still.
+const std::vector<Attribution::OpenLayer>& Attribution::all_layers(Launch& launch) {
+  if (!launch.native_places.empty()) return launch.native_places;
+  launch.native_places = launch.layers;
+  Position at = launch.position;
+  for (LayerName name : launch.native_layers) {
+    size_t depth = launch.native_places.size();
+    bool same = depth < last_native_places_.size() && last_native_places_[depth].name == name &&
+                (depth == 0 || last_native_places_[depth - 1].position == at) && last_native_step_ == launch.step;
+    if (!same) last_native_places_.clear();
+    at = same ? last_native_places_[depth].position : tree_.enter(at, name, {launch.order, 0});
+    launch.native_places.push_back({name, at});
+  }
+  last_native_places_ = launch.native_places;
+  last_native_step_ = launch.step;
+  return launch.native_places;
+}
+
 // Layers that launch and node have in common from the outside are one; from the first that differs the node's stand
-// inside of the launch's.
+// inside of the launch's. Functions of the launch's call stack are no layers of what has its layers by ranges.
 Position Attribution::replay_place(Launch& launch, const CapturedCallPtr& call) {
-  if (!call) return launch.position;
-  if (call->is_op) return replay_place(launch, call->parent);
+  if (call && call->is_op) return replay_place(launch, call->parent);
+  bool by_ranges = call && call->in_range;
+  const std::vector<OpenLayer>& layers = by_ranges || launch.native_layers.empty() ? launch.layers : all_layers(launch);
+  Position innermost = layers.size() > launch.layers.size() ? layers.back().position : launch.position;
+  if (!call) return innermost;
   if (auto known = launch.replayed.find(call.get()); known != launch.replayed.end()) return known->second;
   bool parent_shared = true;
-  // Where the graph was launched from is no layer of what ranges tell the layer of.
-  size_t launch_layers = call->in_range ? launch.range_layers : launch.layers.size();
-  Position launch_position = call->in_range ? launch.range_position : launch.position;
-  Position parent = call->left_out ? root(launch.step) : launch_position;
+  Position parent = call->left_out ? root(launch.step) : innermost;
   CapturedCallPtr outer = call->parent;
   while (outer && outer->is_op) outer = outer->parent;
   if (outer) {
     parent = replay_place(launch, outer);
-    parent_shared = outer->depth < launch_layers && launch.layers[outer->depth].position == parent;
+    parent_shared = outer->depth < layers.size() && layers[outer->depth].position == parent;
   }
-  bool shared = parent_shared && call->depth < launch_layers && launch.layers[call->depth].name == call->name;
-  if (outer && parent_shared && !shared) parent = launch_position;
-  Position position = shared ? launch.layers[call->depth].position : tree_.enter(parent, call->name, {launch.order, call->order});
+  bool shared = parent_shared && call->depth < layers.size() && layers[call->depth].name == call->name;
+  if (outer && parent_shared && !shared) parent = innermost;
+  Position position = shared ? layers[call->depth].position : tree_.enter(parent, call->name, {launch.order, call->order});
   launch.replayed.emplace(call.get(), position);
   ++replayed_calls_;
   return position;

@@ -18,8 +18,10 @@ class DynamoAside {
   }
   ~DynamoAside() {
     if (!before_) return;
+    PyObject *type, *value, *traceback;  // an exception may be on its way
+    PyErr_Fetch(&type, &value, &traceback);
     Ref result(PyObject_CallFunctionObjArgs(set_.get(), before_.get(), nullptr));
-    if (!result) PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
   }
   DynamoAside(const DynamoAside&) = delete;
   DynamoAside& operator=(const DynamoAside&) = delete;

@@ -59,7 +59,7 @@ PyObject* ExtensionCalls::call(PyObject* function, PyObject* const* arguments, s
   return result;
 }
 
-void ExtensionCalls::push_range(const Function& function, PyObject* const* arguments, Py_ssize_t count, PyObject* names) noexcept {
+void ExtensionCalls::push_range(const Function& function, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   push(*texts_.find(PythonKey(tensors_, function.name, function.origin, arguments, count, names)));
 }
 

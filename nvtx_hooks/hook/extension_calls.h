@@ -17,13 +17,13 @@ class ExtensionCalls {
   // Never destroyed: functions point to it as long as the process lives.
   static ExtensionCalls& instance();
 
-  // From now on `seen(module)` is called after each extension module that was loaded. False with a Python error when that can
-  // not be had.
+  // From now on `seen(module)` is called after each extension module that was loaded. False with a Python error when that
+  // can not be had.
   bool start(const RangeDomain& domain, PyObject* seen);
   TensorReader& tensors() { return tensors_; }
 
-  // Calls of `function` are ranges from now on, `name(…) <- origin`. True unless they had been before; null with a Python error
-  // when it can not be hooked.
+  // Calls of `function` are ranges from now on, `name(…) <- origin`. True unless they had been before; null with a Python
+  // error when it can not be hooked.
   PyObject* hook(PyObject* function, const char* name, const char* origin);
 
   PyObject* call(PyObject* function, PyObject* const* arguments, size_t count_and_flag, PyObject* names);
@@ -37,7 +37,7 @@ class ExtensionCalls {
   };
 
   ExtensionCalls() = default;
-  void push_range(const Function& function, PyObject* const* arguments, Py_ssize_t count, PyObject* names) noexcept;
+  void push_range(const Function& function, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
 
   std::unordered_map<PyObject*, Function> functions_;  // one that was freed stays until its place is another's
   TensorReader tensors_;

@@ -89,9 +89,9 @@ PyTypeObject* builtin_type() {
 bool builtins_are_known() {
   Ref one(PyCFunction_NewEx(&takes_one, nullptr, nullptr)), tuple(PyCFunction_NewEx(&takes_tuple, nullptr, nullptr));
   size_t offset = one && tuple ? vectorcall_offset(builtin_type()) : 0;
-  return offset && read<PyMethodDef*>(one.get(), kDefinitionOffset) == &takes_one &&
-         read<PyMethodDef*>(tuple.get(), kDefinitionOffset) == &takes_tuple && is_of_interpreter(read<void*>(one.get(), offset)) &&
-         !read<void*>(tuple.get(), offset);
+  return offset != 0 && read<PyMethodDef*>(one.get(), kDefinitionOffset) == &takes_one &&
+         read<PyMethodDef*>(tuple.get(), kDefinitionOffset) == &takes_tuple &&
+         is_of_interpreter(read<void*>(one.get(), offset)) && !read<void*>(tuple.get(), offset);
 }
 
 // Through the kernel: memory that can not be written is an error there, not a signal.

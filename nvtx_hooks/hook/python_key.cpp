@@ -54,7 +54,8 @@ void PythonKey::add(PyObject* value, int depth) {
 void PythonKey::add_string(TokenKind kind, PyObject* string) {
   // One character more than is shown, so that it is seen to be cut. Python keeps the UTF-8 of what is asked for whole.
   constexpr auto kEnough = static_cast<Py_ssize_t>(kMaxText) + 1;
-  Ref start = string && PyUnicode_GetLength(string) > kEnough ? Ref(PyUnicode_Substring(string, 0, kEnough)) : Ref::borrowed(string);
+  bool is_long = string && PyUnicode_GetLength(string) > kEnough;
+  Ref start = is_long ? Ref(PyUnicode_Substring(string, 0, kEnough)) : Ref::borrowed(string);
   Py_ssize_t size = 0;
   const char* bytes = start ? PyUnicode_AsUTF8AndSize(start.get(), &size) : nullptr;
   if (!bytes) {  // half a surrogate pair

@@ -35,7 +35,9 @@ class Thing(metaclass=Meta):
         raise AssertionError("asked for its text")
 
 
-pb2_ops.thing, pb2_ops.Thing = Thing(), Thing  # where the hook looks for functions
+# Where the hook looks for functions, and finds another behind them.
+pb2_ops.thing, pb2_ops.Thing = Thing(), Thing
+pb2_ops.take = vars(pb2_ops).pop("take")
 
 
 def fast_many_times(times):

@@ -157,7 +157,7 @@ def test_files_of_any_content(suite):
     with open(built("nb_ops.so"), "rb") as file:
         whole = file.read()
     chance, path = random.Random(1), suite.folder("any.so")
-    for turn in range(2000):
+    for turn in range(600):
         content = bytearray(whole[: chance.randrange(len(whole))] if turn % 4 == 0 else whole)
         for _ in range(chance.randrange(8)):
             # The header, and the headers of sections at the end.
