@@ -130,15 +130,20 @@ void Attribution::attribute_replay(const Activity& activity, const LaunchPtr& la
   if (other_kernel) return set_apart(activity, launch, Placement::kAmbiguousNode);
   std::string trace;
   CapturedCallPtr layer = node->call;
-  bool goes_on = true;
-  for (; layer && layer->is_op; layer = layer->parent) goes_on = goes_on && add_to_trace(trace, tree_.name(layer->trace));
+  bool goes_on = true, in_op = false;
+  for (; layer && layer->is_op; layer = layer->parent) {
+    goes_on = goes_on && add_to_trace(trace, tree_.name(layer->trace));
+    in_op = in_op || !layer->is_native;
+  }
   bool in_range = launch.in_layer || (layer && layer->in_range);
   Placement placement = in_range ? Placement::kLayer : Placement::kNoRange;
   uint32_t trace_id = tree_.name_id(trace);
   if (trace_id == 0 && layer) trace_id = layer->trace != 0 || launch.native_trace ? layer->trace : launch.trace;
   if (trace_id == 0 && !layer) trace_id = launch.own_trace();
   if (layer && launch.replayed.empty()) replays_.push_back(launch_entry);
-  emit(activity, replay_place(launch, layer), trace_id, {launch.order, node->order}, placement, launch.step);
+  // In an op outside of every layer it has none, as it has none when it is launched by itself.
+  Position place = layer || !in_op ? replay_place(launch, layer) : launch.position;
+  emit(activity, place, trace_id, {launch.order, node->order}, placement, launch.step);
 }
 
 // The layers of a graph launch with the functions of its call stack, which stand in the tree only if something needs them.

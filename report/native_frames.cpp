@@ -20,7 +20,7 @@ constexpr std::string_view kPlumbingFunctions[] = {
     "std::",       "__gnu_cxx::",     "pybind11::",         "nanobind::",    "c10::impl::",       "c10::detail::",
     "c10::guts::", "c10::Dispatcher", "c10::KernelFunction", "cudaLaunch",   "cudaGraphLaunch",   "cudaMemcpy",
     "cudaMemset",  "__cudart",        "cudart::",           "libcudart_static", "__libc_start", "_start",
-    "__clone",     "start_thread",    "nb_func_",
+    "__clone",     "start_thread",    "nb_func_",           "torch::detail::wrap_pybind",
 };
 
 constexpr std::string_view kStub = "__device_stub__";
