@@ -6,16 +6,13 @@
 
 namespace lamina {
 
-using namespace format;
-
 [[gnu::noinline]] void note_call_stack(Recorder& recorder, ThreadLog& log, const char* kernel) {
   if (!recorder.stacks.on()) return;
   if (!log.stacks) log.stacks = guarded([] { return new ThreadStacks; });
   if (!log.stacks) return;
   bool new_kernel = kernel && !log.stacks->launched_before(kernel);
-  if (log.in_op() && !new_kernel) return;
-  uint32_t stack = log.stacks->find(recorder.stacks, LAMINA_SAVED_RETURN(), kernel);
-  if (stack != 0) log.append(RecordKind::kCallStack, 0, stack, CallStackRecord{});
+  bool wanted = new_kernel || !log.in_op();
+  log.sync_stack(wanted ? log.stacks->find(recorder.stacks, LAMINA_SAVED_RETURN(), kernel) : 0);
 }
 
 }  // namespace lamina

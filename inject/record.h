@@ -269,7 +269,8 @@ struct LaunchRecord {  // `id`: correlation id. Written when the call returns.
   uint32_t reserved;
 };
 
-// The native call stack of the launch, graph node or new parameters that come next in this stream. `id`: stack.
+// The native call stack of the launches, graph nodes and new parameters that come from here on in this stream, until the next
+// such record or ThreadState. `id`: stack, 0: none.
 struct CallStackRecord {
   RecordHeader header;
 };

@@ -12,6 +12,9 @@ using namespace format;
 
 bool Stacks::open() {
   on_ = unwinder_.open();
+  // libunwind sets itself up in the first call, not minding other threads.
+  std::array<SavedReturn, 2> frames;
+  if (on_) unwinder_.unwind(LAMINA_SAVED_RETURN(), frames);
   if (!on_) log_line("no call stacks: libunwind.so.8 was not found; install it, or put it beside liblamina_inject.so");
   return on_;
 }
@@ -19,17 +22,18 @@ bool Stacks::open() {
 // ---- on the program's threads
 
 uint32_t Stacks::unwind(const uintptr_t* first, const char* kernel, std::span<SavedReturn> frames, size_t* count) {
+  uint32_t kernel_id = kernel ? definitions_.kernel_name(kernel)->id : 0;
   uint64_t begin = host_now();
+  // Also while libunwind goes through the list of libraries: a fork meanwhile would leave that locked in the child.
+  std::lock_guard lock(mutex_);
   *count = unwinder_.unwind(first, frames);
-  uint32_t stack = *count > 0 ? make_known(frames.first(*count), kernel) : 0;
+  uint32_t stack = *count > 0 ? make_known(frames.first(*count), kernel_id) : 0;
   uint64_t us = (host_now() - begin) / 1000;
   durations_[std::min<size_t>(std::bit_width(us), durations_.size() - 1)].fetch_add(1, std::memory_order_relaxed);
   return stack;
 }
 
-uint32_t Stacks::make_known(std::span<const SavedReturn> frames, const char* kernel) {
-  uint32_t kernel_id = kernel ? definitions_.kernel_name(kernel)->id : 0;
-  std::lock_guard lock(mutex_);
+uint32_t Stacks::make_known(std::span<const SavedReturn> frames, uint32_t kernel) {
   modules_.refresh();
   if (modules_.unloads() != known_unloads_) {
     known_unloads_ = modules_.unloads();
@@ -38,7 +42,7 @@ uint32_t Stacks::make_known(std::span<const SavedReturn> frames, const char* ker
   uint32_t node = 0;
   for (size_t i = frames.size(); i-- > 0;) {
     uint32_t place = place_of(frames[i].address);
-    node = place != 0 ? node_of(node, place, i == 0 ? kernel_id : 0) : 0;
+    node = place != 0 ? node_of(node, place, i == 0 ? kernel : 0) : 0;
     if (node == 0) {
       ++lost_;
       return 0;
@@ -99,17 +103,16 @@ uint32_t Stacks::node_of(uint32_t parent, uint32_t place, uint32_t kernel) {
 
 void Stacks::describe() {
   if (!on_) return;
-  std::vector<Place> places;
   uint64_t lost = 0;
   {
     std::lock_guard lock(mutex_);
     modules_.refresh();
     if (modules_.unloads() != known_unloads_) forget_addresses();
-    places.assign(new_places_.begin(), new_places_.end());
+    described_.assign(new_places_.begin(), new_places_.end());
     new_places_.clear();
     std::swap(lost, lost_);
   }
-  for (const Place& place : places) describe(place);
+  for (const Place& place : described_) describe(place);
   definitions_.add_loss(LossKind::kStacks, lost);
 }
 

@@ -61,7 +61,7 @@ class Stacks {
     uint64_t offset;  // vaddr in the module, or the address
   };
 
-  uint32_t make_known(std::span<const SavedReturn> frames, const char* kernel);
+  uint32_t make_known(std::span<const SavedReturn> frames, uint32_t kernel);
   uint32_t place_of(uintptr_t return_address);
   uint32_t node_of(uint32_t parent, uint32_t place, uint32_t kernel);
   void describe(const Place& place);
@@ -81,6 +81,7 @@ class Stacks {
   std::pmr::unordered_map<uint64_t, uint32_t> nodes_{&memory_};    // parent << 32 | place
   std::pmr::unordered_map<uint64_t, uint32_t> leaves_{&memory_};   // node << 32 | kernel
   std::pmr::vector<Place> new_places_{&memory_};
+  std::vector<Place> described_;  // the writer's own; no local one, which a fork would leave without an owner
   uint32_t place_count_ = 0;
   uint32_t node_count_ = 0;
   uint64_t lost_ = 0;

@@ -114,6 +114,7 @@ bool ThreadLog::next_block() {
   cursor_ = block->data;
   end_ = block->data + Block::kCapacity;
   write_state();
+  noted_stack_ = 0;
   if (full) {
     full->next.store(block, std::memory_order_release);
   } else {

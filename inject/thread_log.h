@@ -115,6 +115,15 @@ class ThreadLog {
   // Whether the innermost range tells where kernels inside of it come from.
   bool in_op() const;
 
+  // Notes the call stack of the record that comes next in the stream when it is not the one noted last.
+  void sync_stack(uint32_t stack) {
+    constexpr size_t kNextRecord = 32;  // it must stand in the same block
+    if (!has_room(sizeof(format::CallStackRecord) + kNextRecord)) [[unlikely]] next_block();
+    if (stack == noted_stack_) return;
+    noted_stack_ = stack;
+    append(format::RecordKind::kCallStack, 0, stack, format::CallStackRecord{});
+  }
+
   // What CUPTI tells at the start of a driver call, for what happens inside of it.
   struct Call {
     const char* symbol = nullptr;  // the launched kernel's mangled name, if it is a launch
@@ -183,6 +192,7 @@ class ThreadLog {
   std::atomic<uint32_t> own_step_{0};  // of the innermost phase range open on this thread; only the thread uses it
   const std::atomic<uint32_t>* step_;  // own_step_ while there is one, else the process's
   uint32_t noted_step_ = format::kStartupStep;
+  uint32_t noted_stack_ = 0;
   uint32_t calls_ = 0;
   size_t beyond_depth_ = 0;  // pushes that found the stack full and are still open
   size_t start_end_count_ = 0;

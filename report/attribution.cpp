@@ -159,6 +159,7 @@ void Attribution::restore(Thread& thread, const RecordView& record) {
   auto state = record.as<ThreadStateRecord>();
   if (!state) return;
   leave_stack(thread);
+  thread.stack = 0;
   auto bytes = record.behind<ThreadStateRecord>();
   std::vector<Frame> known = std::move(thread.lost ? thread.before_loss : thread.frames);
   thread.frames.clear();

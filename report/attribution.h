@@ -113,7 +113,7 @@ class Attribution {
     bool lost = false;
     std::vector<Frame> before_loss;
     uint32_t context_since = 0;  // that `frames` were made of
-    uint32_t stack = 0;          // of the launch or node that comes next
+    uint32_t stack = 0;          // of launches and nodes
     size_t native_frames = 0;    // how many of `frames`, the innermost, are of the native call stack
   };
   // A native call stack: the functions that are shown, outermost first, and the trace that they are.

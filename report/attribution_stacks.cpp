@@ -66,7 +66,6 @@ const Attribution::Meaning* Attribution::frame_meaning(const std::string& label)
 // The calls of the stack go on from the launch before as far as they are the same.
 void Attribution::enter_stack(Thread& thread) {
   const CallStack* stack = thread.stack != 0 ? &call_stack(thread.stack) : nullptr;
-  thread.stack = 0;
   if (!stack || !stack->trace) return leave_stack(thread);
   std::span<const Frame> ranges(thread.frames.data(), thread.frames.size() - thread.native_frames);
   auto innermost = std::find_if(ranges.rbegin(), ranges.rend(), [](const Frame& frame) {
