@@ -35,8 +35,6 @@ uint64_t hash_text(std::string_view text) {
 
 [[gnu::noinline, gnu::cold]] const StringEntry* find_new_string(Recorder& recorder, ThreadLog::StringCacheEntry& cached, uint64_t hash,
                                                                 std::string_view text, uint32_t domain) noexcept {
-  if (Busy::interrupted()) return nullptr;
-  Busy busy;
   return guarded([&] {
     cached = {hash, domain, recorder.definitions.string(text, domain)};
     return cached.entry;
@@ -153,19 +151,18 @@ bool is_in_phase(ThreadLog& log, uint32_t phase) {
 const StringEntry* find_string(std::string_view text, uint32_t domain) {
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  return log ? find_string(recorder, *log, text, domain) : nullptr;
+  if (!log || Busy::interrupted()) return nullptr;
+  Busy busy;
+  return find_string(recorder, *log, text, domain);
 }
 
 [[gnu::noinline, gnu::cold]] static int push_unusual(Recorder& recorder, ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
-    if (Busy::interrupted()) return -1;
-    Busy busy;
     OpenRange* range = open_range(recorder, log, name, domain, 0, now);
     return range ? range->level : static_cast<int>(ThreadLog::kMaxDepth);
   });
 }
 
-// Nothing but the tail call of push_unusual leaves this, which keeps it short.
 [[gnu::always_inline]] static inline int push(ThreadLog& log, const StringEntry& name, uint32_t domain, uint64_t now) {
   if (log.can_push(domain) && !name.unique) [[likely]] {
     uint32_t context = log.context_cache.find(context_key(log.current_context(), name));
@@ -174,25 +171,34 @@ const StringEntry* find_string(std::string_view text, uint32_t domain) {
   return push_unusual(Recorder::instance(), log, name, domain, now);
 }
 
+// The doors. The thread is in the recorder before anything of its stream, stack or caches is looked at: a handler that
+// comes between a look and what follows from it would change them.
+
 int push_range(const StringEntry* name, uint32_t domain) noexcept {
   uint64_t now = host_now();
   ThreadLog* log = Recorder::instance().thread_log();
-  return log && name ? push(*log, *name, domain, now) : -1;
+  if (!log || !name || Busy::interrupted()) [[unlikely]] return -1;
+  Busy::set(true);
+  int level = push(*log, *name, domain, now);
+  Busy::set(false);
+  return level;
 }
 
 int push_text(std::string_view text) noexcept {
   uint64_t now = host_now();
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  const StringEntry* name = log ? find_string(recorder, *log, text, 0) : nullptr;
-  return name ? push(*log, *name, 0, now) : -1;
+  if (!log || Busy::interrupted()) [[unlikely]] return -1;
+  Busy::set(true);
+  const StringEntry* name = find_string(recorder, *log, text, 0);
+  int level = name ? push(*log, *name, 0, now) : -1;
+  Busy::set(false);
+  return level;
 }
 
 // A pop that closes a phase, another range than the innermost, or nothing.
 [[gnu::noinline, gnu::cold]] static int pop_unusual(Recorder& recorder, ThreadLog& log, uint32_t domain, uint64_t now) noexcept {
   return guarded([&] {
-    if (Busy::interrupted()) return -1;
-    Busy busy;
     if (log.has_start_end()) close_ended_ranges(recorder, log);
     int level = log.pop_uncounted();
     if (level >= 0) return level;
@@ -211,8 +217,11 @@ int pop_range(uint32_t domain) noexcept {
   uint64_t now = host_now();
   Recorder& recorder = Recorder::instance();
   ThreadLog* log = recorder.thread_log();
-  if (!log) [[unlikely]] return -1;
-  return log->can_pop(domain) ? log->pop(now) : pop_unusual(recorder, *log, domain, now);
+  if (!log || Busy::interrupted()) [[unlikely]] return -1;
+  Busy::set(true);
+  int level = log->can_pop(domain) ? log->pop(now) : pop_unusual(recorder, *log, domain, now);
+  Busy::set(false);
+  return level;
 }
 
 void close_ended_ranges(Recorder& recorder, ThreadLog& log) {

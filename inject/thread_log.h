@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "inject/block_pool.h"
-#include "inject/busy.h"
 #include "inject/clock.h"
 #include "inject/context_cache.h"
 #include "inject/phases.h"
@@ -48,29 +47,23 @@ class ThreadLog {
   uint32_t current_context() const { return top_->context; }
 
   // The hot path: a push or pop of which nothing is unusual, in the domain of the range it is in, the step noted, room
-  // in the block. The caller asks first, and reads the clock before all else.
+  // in the block. The caller is Busy, asks first, and has read the clock before all else.
   bool can_push(uint32_t domain) const {
-    return top_->domain == domain && !unusual_ && !Busy::now() &&
-           step_->load(std::memory_order_relaxed) == noted_step_ && has_room(kTimedBytes);
+    return top_->domain == domain && !unusual_ && step_->load(std::memory_order_relaxed) == noted_step_ && has_room(kTimedBytes);
   }
   int push(const StringEntry* name, uint32_t context, uint32_t domain, uint64_t now) {
-    Busy::set(true);
     write_timed(format::RecordKind::kPush, 0, context, now);
     int level = top_->level + 1;
     *++top_ = {context, ++calls_, name, domain, level, 0, 0};
     if (top_ == open_ + kMaxDepth) [[unlikely]] unusual_ = true;
-    Busy::set(false);
     return level;
   }
   bool can_pop(uint32_t domain) const {
-    return top_->domain == domain && top_->step == 0 && !unusual_ && !Busy::now() && has_room(kTimedBytes);
+    return top_->domain == domain && top_->step == 0 && !unusual_ && has_room(kTimedBytes);
   }
   int pop(uint64_t now) {
-    Busy::set(true);
     write_timed(format::RecordKind::kPop, 0, static_cast<uint32_t>(top_ - open_) - 1, now);
-    int level = top_--->level;
-    Busy::set(false);
-    return level;
+    return top_--->level;
   }
 
   // Opens a range of the given context, pushed (start_id 0) or started. Returns null when the stack is full; the
