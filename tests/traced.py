@@ -59,6 +59,12 @@ class Suite:
         check(done.returncode == 0, done.stdout + done.stderr)
         return done.stdout.splitlines()[-1]
 
+    def needs_simulated_cupti(self, python):
+        """Skips where this Python's PyTorch maps a CUPTI that it brings: that one knows no simulated device."""
+        code = "import os, torch; print(os.path.exists(os.path.join(torch.__path__[0], '..', 'nvidia', 'cuda_cupti')))"
+        if self.run([python, "-c", code]).stdout == "True\n":
+            raise Skip("this PyTorch brings a CUPTI, which knows no simulated device")
+
     def dump(self, profile):
         return [json.loads(line) for line in self.run([self.lamina, "dump", profile]).stdout.splitlines()]
 

@@ -191,10 +191,13 @@ PyObject* child_at(PyObject* parent, PyObject* key) {
   static PyObject* modules = PyUnicode_InternFromString("_modules");
   PyObject* module = referent(parent);
   if (!module) return nullptr;
-  Ref dict = dict_of(module);
-  PyObject* children = dict ? PyDict_GetItem(dict.get(), modules) : nullptr;
-  if (children && !PyDict_Check(children)) children = children_of(dict);
-  return children ? PyDict_GetItem(children, key) : nullptr;
+  // At every call of a module: the usual one without the checks of dict_of().
+  Ref dict(PyObject_GenericGetDict(module, nullptr));
+  PyObject* children = dict ? PyDict_GetItemWithError(dict.get(), modules) : nullptr;
+  if (!children || !PyDict_Check(children)) children = children_of(dict = dict_of(module));
+  PyObject* child = children ? PyDict_GetItemWithError(children, key) : nullptr;
+  if (!child) PyErr_Clear();
+  return child;
 }
 
 // ---- parameters

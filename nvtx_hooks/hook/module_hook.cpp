@@ -1,7 +1,5 @@
 #include "nvtx_hooks/hook/module_hook.h"
 
-#include <algorithm>
-
 #include "nvtx_hooks/hook/dynamo_aside.h"
 #include "nvtx_hooks/hook/extension_calls.h"
 
@@ -58,8 +56,7 @@ bool ModuleHook::install(PyObject* module_class, PyObject* parameter_class, PyOb
   parameter_class_ = kept_type(parameter_class);
   on_news_ = Ref::borrowed(on_news).release();
   for (Py_ssize_t i = 0; i < PyTuple_Size(engines); ++i) {
-    const char* name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(engines, i), nullptr);
-    if (name) engines_.emplace_back(name);
+    engines_.push_back(Ref::borrowed(PyTuple_GetItem(engines, i)));
   }
   original_call = hook_function(call.get(), on_call);
   if (!original_call) return false;
@@ -147,9 +144,9 @@ void ModuleHook::forget_if_converted(PyObject* module) {
 
 // False with an exception that is not ours: a signal handler's.
 bool ModuleHook::tell_news(const ModuleName* name) {
-  for (const std::string& engine : engines_) {
-    if (!PyDict_GetItemString(PyImport_GetModuleDict(), engine.c_str())) continue;
-    engines_.erase(std::ranges::find(engines_, engine));
+  for (auto engine = engines_.begin(); engine != engines_.end(); ++engine) {
+    if (!PyDict_GetItem(PyImport_GetModuleDict(), engine->get())) continue;
+    engines_.erase(engine);
     return tell(Py_False);
   }
   if (decoding_seen_ || name->decoding == Decoding::kNone) return true;

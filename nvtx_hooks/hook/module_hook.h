@@ -71,7 +71,7 @@ class ModuleHook {
   PyObject* module_call_ = nullptr;                // Module.__call__
   std::unordered_map<PyTypeObject*, Ref> seen_classes_;  // weak references: another class may come to lie there
   PyObject* on_news_ = nullptr;
-  std::vector<std::string> engines_;  // not imported yet
+  std::vector<Ref> engines_;  // not imported yet
   bool decoding_seen_ = false;
   ModuleDescriber describer_;
   // By root: its first parameter, and the dtype of that when its modules were named.

@@ -11,7 +11,12 @@ from offline_profile.limits import check_model_limit
 from offline_profile.prompts import random_prompts
 
 
+OLDEST_TRANSFORMERS = (4, 56)
+
+
 def run(options):
+    if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < OLDEST_TRANSFORMERS:
+        raise Failure(f"transformers {transformers.__version__} is too old: 4.56 or newer is needed")
     if torch.version.cuda is None:
         raise Failure("this PyTorch was built without CUDA, and so without the ranges that name the phases")
     if options.device == "cuda" and not torch.cuda.is_available():

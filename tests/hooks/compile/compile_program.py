@@ -78,13 +78,16 @@ def comparable(log):
 @contextlib.contextmanager
 def traced_files(found):
     """Notes each function that Dynamo inlines, as engines do for the keys of their caches."""
-    original = InliningInstructionTranslator.inline_call_
+    original = vars(InliningInstructionTranslator)["inline_call_"]
+    old = isinstance(original, staticmethod)  # inline_call_(parent, function, ...), as in PyTorch 2.4
+    call = original.__func__ if old else original
 
-    def inline_call(self):
-        found.add(f"{os.path.relpath(self.f_code.co_filename, os.path.dirname(torch.__file__))}:{self.f_code.co_name}")
-        return original(self)
+    def inline_call(*arguments):
+        code = arguments[1].get_code() if old else arguments[0].f_code
+        found.add(f"{os.path.relpath(code.co_filename, os.path.dirname(torch.__file__))}:{code.co_name}")
+        return call(*arguments)
 
-    InliningInstructionTranslator.inline_call_ = inline_call
+    InliningInstructionTranslator.inline_call_ = staticmethod(inline_call) if old else inline_call
     try:
         yield
     finally:

@@ -77,7 +77,8 @@ def test_region_is_one_node(suite):
     _, ranges = with_hook(suite, "regions", [os.path.join(HERE, "region_program.py")], torch="modules")
     expected = ["Outer @ Outer", "|Linear(weight=float32[4, 4]) @ Outer.before", "|OptimizedModule @ Outer.compiled",
                 "||MLP @ Outer.compiled._orig_mod", "|Linear(weight=float32[4, 4]) @ Outer.after"]
-    main = max(ranges, key=len)
+    # Up to PyTorch 2.4 the backend that this test uses calls copies of the modules in the region.
+    main = [line for line in max(ranges, key=len) if "._orig_mod.(" not in line]
     check(main[-len(expected):] == expected, "\n".join(main))
 
 

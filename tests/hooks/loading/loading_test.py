@@ -130,6 +130,7 @@ def layers(suite, profile):
 
 def test_at_cuda_start(suite):
     """CUDA_INJECTION64_PATH alone: before or after the import of PyTorch, from a worker thread while the main one waits."""
+    suite.needs_simulated_cupti(hooked.PYTHON)
     call = CALL.replace("import torch; ", "")
     thread = f"import threading\nt = threading.Thread(target=lambda: (exec({WAIT!r}), exec({CALL!r})))\nt.start(); t.join()"
     for name, code in {"first": f"{START_CUDA}\n{WAIT}\n{CALL}", "last": f"import torch\n{START_CUDA}\n{WAIT}\n{call}",

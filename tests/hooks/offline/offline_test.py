@@ -25,6 +25,8 @@ FIELDS = {"model": ["name", "cpu_time_us", "cuda_time_us", "pct_cuda_time", "tra
 def profile(suite, *arguments, status=0, device=True, python=(sys.executable,), script=SCRIPT, **variables):
     """Runs the script, on the simulated device if there is to be one."""
     env = dict(suite.clean, LAMINA=suite.lamina, HF_HUB_OFFLINE="1", PYTHONDONTWRITEBYTECODE="1")
+    if device and status == 0:
+        suite.needs_simulated_cupti(sys.executable)
     if device:
         env.update(PYTHONPATH=os.path.join(HERE, "device"), LD_LIBRARY_PATH=os.path.join(suite.build, "sim"))
     env.update(variables)
