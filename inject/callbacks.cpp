@@ -76,8 +76,8 @@ void record_launch(Recorder& recorder, ThreadLog& log, CallKind kind, const CUpt
   if (failed(call)) flags |= kLaunchFailed;
   if (!log.call.collected) flags |= kLaunchNotCollected;
   log.sync_step();
-  bool runs = (flags & (kLaunchCaptured | kLaunchFailed)) == 0;
-  if (runs) note_call_stack(recorder, log, log.call.symbol);
+  bool is_seen = (flags & (kLaunchCaptured | kLaunchFailed | kLaunchNotCollected)) == 0;
+  if (is_seen) note_call_stack(recorder, log, log.call.symbol);
   log.append(RecordKind::kLaunch, flags, call.correlationId, record);
 }
 
