@@ -158,5 +158,14 @@ def test_start_up(suite):
         check(done.stdout.strip() == str(supported(version)) and not done.stderr, f"{version}: {done.stdout}{done.stderr}")
 
 
+def test_frames(suite):
+    """What the recorder reads of a thread's Python frames is what Python says."""
+    program, probe = os.path.join(HERE, "frames_program.py"), os.path.join(suite.build, "lib", "python_frames_probe.so")
+    for version, path in pythons().items():
+        if supported(version):
+            done = suite.run([path, program, probe])
+            check(int(done.stdout) > 1000, f"{version}: {done.stdout}")
+
+
 if __name__ == "__main__":
     sys.exit(traced.main(globals()))

@@ -1,0 +1,79 @@
+// The Python frames of the calling thread, read where CPython (3.10 to 3.13) keeps them. Nothing of Python's is called that
+// needs the GIL, which a launch may not hold: a thread's frames, and the code that they keep alive, change only while that
+// thread runs Python.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace lamina {
+
+// A Python function at the instruction that it is at.
+struct PythonFrame {
+  const void* code;
+  uint32_t offset;      // of the instruction in its code, in bytes
+  bool called_from_c;   // or else by the frame around it, without a native frame between them
+  const void* name;     // of the code: another one may come to lie at its address
+  const void* file;
+
+  bool operator==(const PythonFrame&) const = default;
+};
+
+class PythonFrames {
+ public:
+  // Looks for the process's interpreter: it may come after the recorder. Cheap where that is known.
+  void find_interpreter();
+
+  // This thread's frames, innermost first, as many as fit; gives how many. 0 without an interpreter that is known, and for
+  // threads that run no Python.
+  size_t read(std::span<PythonFrame> frames);
+
+  // Where Python functions run natively.
+  bool is_evaluation(uintptr_t return_address) const {
+    return return_address - evaluation_begin_ < evaluation_size_;
+  }
+
+  // Of a frame that is open on the calling thread, in UTF-8, cut to `room`. The function's name is qualified
+  // (`Attention.forward`) since Python 3.11.
+  std::string_view function(const PythonFrame& frame, std::span<char> room) const { return text_of(frame.name, room); }
+  std::string_view file(const PythonFrame& frame, std::span<char> room) const { return text_of(frame.file, room); }
+  uint32_t line(const PythonFrame& frame) const;  // 0: not known
+
+ private:
+  // Offsets in bytes in an unmodified CPython for 64 bit, from its headers (pystate.h, pycore_frame.h, code.h).
+  struct Layout {
+    int minor;
+    size_t thread_frames;  // in PyThreadState: the innermost frame, or what points to it
+    size_t innermost;      // in what points to it; kDirect
+    size_t code, previous, instruction;  // in a frame
+    size_t owner;                        // who the frame belongs to, or that C called it
+    size_t instructions;                 // in the code: the first of them
+  };
+  static constexpr size_t kDirect = ~size_t{0};
+  static const Layout kLayouts[];
+
+  enum class State : uint8_t { kUnknown, kUnchecked, kKnown, kUnusable };
+
+  const std::byte* innermost(const std::byte* thread) const;
+  void read_frame(const std::byte* frame, PythonFrame* found) const;
+  bool skips(const std::byte* frame) const;
+  bool check(const std::byte* thread) const;
+  size_t member_offset(const char* name) const;
+  std::string_view text_of(const void* string, std::span<char> room) const;
+
+  const Layout* layout_ = nullptr;
+  std::atomic<State> state_{State::kUnknown};
+  void* (*this_thread_state_)() = nullptr;
+  int (*line_of_)(const void* code, int offset) = nullptr;
+  long (*length_)(const void* string) = nullptr;
+  uint32_t (*character_)(const void* string, long at) = nullptr;
+  const std::byte* code_type_ = nullptr;
+  const std::byte* string_type_ = nullptr;
+  size_t name_ = 0, file_ = 0;  // in a code object
+  uintptr_t evaluation_begin_ = 0, evaluation_size_ = 0;
+};
+
+}  // namespace lamina
