@@ -196,6 +196,11 @@ struct ThreadNameRecord {  // `id`: number of the thread
   uint32_t name;  // string id
 };
 
+enum class CodeLanguage : uint32_t {
+  kNative = 0,
+  kPython = 1,  // has no module, and its function is as Python has it
+};
+
 // A place in the program's code, just before a return address. `id`: of the place, from 1. String ids are 0 where nothing is
 // known.
 struct CodeRecord {
@@ -205,7 +210,7 @@ struct CodeRecord {
   uint32_t function;  // string id, mangled
   uint32_t file;      // string id: source
   uint32_t line;
-  uint32_t reserved;
+  CodeLanguage language;
   uint64_t offset;  // vaddr in the file; of no file: the address
 };
 

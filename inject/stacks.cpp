@@ -121,7 +121,7 @@ void Stacks::describe(const Place& place) {
   if (place.module != 0) symbol = symbolizer_.find(std::string(place.path), place.offset);
   auto id_of = [&](const std::string& text) { return text.empty() ? 0 : definitions_.string(text)->id; };
   definitions_.add_code(place.id, CodeRecord{{}, place.module, place.build_id, id_of(symbol.function), id_of(symbol.file),
-                                             symbol.line, 0, place.offset});
+                                             symbol.line, CodeLanguage::kNative, place.offset});
 }
 
 }  // namespace lamina

@@ -1,4 +1,4 @@
-// Native call stacks of launches. While the thread is at such a launch or node, they stand as calls inside of its open ranges:
+// Call stacks of launches. While the thread is at such a launch or node, they stand as calls inside of its open ranges:
 // in one op that the trace names, or as layers, one for each function.
 #include <algorithm>
 #include <span>
@@ -14,8 +14,11 @@ namespace {
 
 CodePlace place_of(const ProcessDefinitions& definitions, const CodeInfo& code) {
   auto text = [&](uint32_t string) { return string != 0 ? definitions.text(string) : std::string_view(); };
-  return {text(code.module), text(code.function), text(code.file), code.line, code.offset};
+  return {text(code.module), text(code.function), text(code.file), code.line, code.is_python, code.offset};
 }
+
+// Of the PyTorch hook, which calls the module's function inside of its range.
+bool is_module_call(const CodePlace& place) { return library_name(place.module).starts_with("lamina_hook."); }
 
 NvtxMessage frame_message(const std::string& label) {
   NvtxMessage message;
@@ -31,24 +34,33 @@ const Attribution::CallStack& Attribution::call_stack(uint32_t id) {
   CallStack& stack = known->second;
   const StackInfo* innermost = definitions_.stack(id);
   std::string_view kernel = innermost && innermost->kernel != 0 ? definitions_.text(innermost->kernel) : std::string_view();
-  std::string trace, last_label, library;
+  std::string trace, last_label, library, python;
   for (const StackInfo* frame = innermost; frame; frame = definitions_.stack(frame->parent)) {
     const CodeInfo* code = definitions_.code(frame->code);
     if (!code) continue;
     CodePlace place = place_of(definitions_, *code);
-    if (view_ != StackView::kFull && is_plumbing(place, kernel)) continue;
-    std::string label = frame_label(place);
+    if (view_ != StackView::kFull && is_module_call(place)) break;  // the range of that is known: what is further out is not in it
+    bool plumbing = is_plumbing(place, kernel);
+    if (view_ != StackView::kFull && plumbing) continue;
+    std::string label = frame_label(place, view_ == StackView::kFull ? WithLine::kYes : WithLine::kNo);
     if (label == last_label) continue;  // it calls itself
     last_label = label;
-    if (library.empty() && !is_plumbing(place, kernel)) library = library_name(place.module);
-    add_to_trace(trace, label);
     stack.layers.push_back(frame_meaning(label));
+    // The trace goes as far as the innermost function in Python, if there is one.
+    if (!python.empty()) continue;
+    if (place.is_python) {
+      if (!plumbing) python = frame_label(place, WithLine::kYes);
+      continue;
+    }
+    add_to_trace(trace, label);
+    if (library.empty() && !plumbing) library = library_name(place.module);
   }
   std::ranges::reverse(stack.layers);
   if (!library.empty()) {
     add_to_trace(trace, library);
     if (innermost->kernel != 0) kernel_libraries_.try_emplace(innermost->kernel, tree_.name_id(library));
   }
+  if (!python.empty()) add_to_trace(trace, python);
   if (!trace.empty()) {
     NvtxMessage op = frame_message(trace);
     op.kind = NvtxMessage::Kind::kOp;

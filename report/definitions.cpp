@@ -96,7 +96,7 @@ bool ProcessDefinitions::add_code(const RecordView& record) {
   uint32_t id = record.header().id;
   if (!code || id == 0 || id >= kMaxIds) return false;
   if (id >= codes_.size()) codes_.resize(id + 1);
-  codes_[id] = {code->module, code->build_id, code->function, code->file, code->line, code->offset};
+  codes_[id] = {code->module, code->build_id, code->function, code->file, code->line, code->language == CodeLanguage::kPython, code->offset};
   return true;
 }
 

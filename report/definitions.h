@@ -40,10 +40,11 @@ struct StepInfo {
 struct CodeInfo {
   uint32_t module = 0, build_id = 0, function = 0, file = 0;
   uint32_t line = 0;
+  bool is_python = false;
   uint64_t offset = 0;
 };
 
-// A frame of native call stacks.
+// A frame of call stacks.
 struct StackInfo {
   uint32_t parent = 0;  // the frame outside; 0: none
   uint32_t code = 0;

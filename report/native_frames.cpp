@@ -23,6 +23,12 @@ constexpr std::string_view kPlumbingFunctions[] = {
     "__clone",     "start_thread",    "nb_func_",           "torch::detail::wrap_pybind",
 };
 
+// Packages of Python that launch what the program has written.
+constexpr std::string_view kPlumbingPackages[] = {
+    "torch/", "functorch/", "triton/", "cupy/", "cupyx/", "numba/", "numba_cuda/", "cuda/", "cffi/", "tvm_ffi/", "tvm/", "flashinfer/jit/",
+};
+constexpr std::string_view kPackageFolders[] = {"/site-packages/", "/dist-packages/"};
+
 constexpr std::string_view kStub = "__device_stub__";
 
 bool begins_with_any(std::string_view text, const auto& beginnings) {
@@ -60,6 +66,24 @@ std::string_view without_types(std::string_view text) {
   return text;
 }
 
+// Python's own modules, launchers, and the hook.
+bool is_python_plumbing(std::string_view file) {
+  if (file.starts_with("<frozen ") || file.find("/lamina/python/") != std::string_view::npos) return true;
+  for (std::string_view folder : kPackageFolders) {
+    size_t at = file.rfind(folder);
+    if (at != std::string_view::npos) return begins_with_any(file.substr(at + folder.size()), kPlumbingPackages);
+  }
+  return file.find("/lib/python3.") != std::string_view::npos;
+}
+
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string native_label(const CodePlace& place) {
+  if (!place.function.empty()) return std::string(without_types(kernel_name(place.function)));
+  if (place.module.empty()) return "(code of no file)";
+  return fmt::format("{}+0x{:x}", library_name(place.module), place.offset);
+}
+
 }  // namespace
 
 std::string library_name(std::string_view module) {
@@ -70,17 +94,21 @@ std::string library_name(std::string_view module) {
   return name;
 }
 
-std::string frame_label(const CodePlace& place) {
-  if (!place.function.empty()) return std::string(without_types(kernel_name(place.function)));
-  if (place.module.empty()) return "(code of no file)";
-  return fmt::format("{}+0x{:x}", library_name(place.module), place.offset);
+std::string frame_label(const CodePlace& place, WithLine with_line) {
+  std::string label = place.is_python ? std::string(place.function) : native_label(place);
+  bool line = with_line == WithLine::kYes && place.line != 0;
+  if (place.file.empty() || (!line && !place.is_python)) return label;
+  label += fmt::format(" ({}", file_name(place.file));
+  if (line) label += fmt::format(":{}", place.line);
+  return label + ")";
 }
 
 bool is_plumbing(const CodePlace& place, std::string_view kernel) {
+  if (place.is_python) return is_python_plumbing(place.file);
   if (begins_with_any(library_name(place.module), kPlumbingLibraries)) return true;
   if (place.function.empty()) return false;
   if (place.function == kernel || place.function.find(kStub) != std::string_view::npos) return true;
-  return begins_with_any(frame_label(place), kPlumbingFunctions);
+  return begins_with_any(native_label(place), kPlumbingFunctions);
 }
 
 }  // namespace lamina

@@ -47,7 +47,11 @@ void code_fields(const CodeRecord& r, const RecordView& view, const ProcessDefin
   };
   add("module", r.module);
   add("build_id", r.build_id);
-  json["offset"] = r.offset;
+  if (r.language == CodeLanguage::kPython) {
+    json["language"] = "Python";
+  } else {
+    json["offset"] = r.offset;
+  }
   add("function", r.function);
   add("file", r.file);
   if (r.line != 0) json["line"] = r.line;

@@ -6,7 +6,7 @@
 namespace lamina {
 namespace {
 
-CodePlace in(const char* module, const char* function) { return {module, function, {}, 0, 0x1f20}; }
+CodePlace in(const char* module, const char* function) { return {module, function, {}, 0, false, 0x1f20}; }
 
 TEST(NativeFrames, AreNamedByTheirFunction) {
   const char* cases[][2] = {
@@ -41,6 +41,30 @@ TEST(NativeFrames, PlumbingIsLeftOut) {
       in("/x/python_ops.so", ""), in("/x/raw_ops.so", "_Z17reshape_and_cacheRN2at6TensorE"), in("", ""),
   };
   for (const CodePlace& place : shown) EXPECT_FALSE(is_plumbing(place, "_Z6kernelPf")) << place.module << " " << place.function;
+}
+
+TEST(PythonFrames, AreNamedByFunctionAndFile) {
+  CodePlace place{"", "Attention.forward", "/home/u/model.py", 42, true, 0};
+  EXPECT_EQ(frame_label(place), "Attention.forward (model.py)");
+  EXPECT_EQ(frame_label(place, WithLine::kYes), "Attention.forward (model.py:42)");
+  place.file = "<string>";
+  EXPECT_EQ(frame_label(place), "Attention.forward (<string>)");
+  CodePlace native{"/x/prog", "main", "/home/u/main.cpp", 7, false, 0};
+  EXPECT_EQ(frame_label(native, WithLine::kYes), "main (main.cpp:7)");
+  native.file = {};
+  EXPECT_EQ(frame_label(native, WithLine::kYes), "main");
+}
+
+TEST(PythonFrames, LaunchersAndPythonsOwnAreLeftOut) {
+  for (const char* file : {"/usr/lib/python3.11/threading.py", "/x/lib/python3.12/site-packages/torch/nn/modules/module.py",
+                           "/x/site-packages/triton/runtime/jit.py", "/usr/lib/python3/dist-packages/numba/cuda/compiler.py",
+                           "<frozen runpy>", "/x/lib/lamina/python/lamina_engines.py"}) {
+    EXPECT_TRUE(is_plumbing({"", "run", file, 1, true, 0}, "")) << file;
+  }
+  for (const char* file : {"/x/lib/python3.12/site-packages/vllm/model.py", "/home/u/torch/model.py", "<string>", "model.py",
+                           "/tmp/ipykernel_1/2.py", "/home/lib/python3/model.py"}) {
+    EXPECT_FALSE(is_plumbing({"", "run", file, 1, true, 0}, "")) << file;
+  }
 }
 
 }  // namespace
