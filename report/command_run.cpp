@@ -49,6 +49,12 @@ void add_recorder_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{100'000'000}));
   command.add_option("--torch", options.torch, "In PyTorch programs record modules and ops (default), modules, or nothing (off)")
       ->check(CLI::IsMember({"off", "modules", "ops"}));
+  command.add_option("--stacks", options.stacks, "Call stacks of launches that no op explains (default), or none (off)")
+      ->check(CLI::IsMember({"on", "off"}));
+  command
+      .add_option("--extensions", options.extensions,
+                  "Record no calls of extension modules (off), or which: GLOB,... over module.function; default: those that use CUDA")
+      ->type_name("GLOBS");
 }
 
 std::string recorder_path() { return find_recorder(fs::read_symlink("/proc/self/exe").parent_path().string()); }

@@ -123,6 +123,8 @@ Variables recorder_variables(const RunOptions& options) {
   add_if(!options.collect.empty(), "LAMINA_COLLECT", options.collect);
   add_if(options.every > 1, "LAMINA_EVERY", std::to_string(options.every));
   add_if(!options.torch.empty(), "LAMINA_TORCH", options.torch);
+  add_if(!options.stacks.empty(), "LAMINA_STACKS", options.stacks);
+  add_if(!options.extensions.empty(), "LAMINA_EXT", options.extensions);
   std::string startup = options.torch != "off" ? python_startup(options.recorder) : "";
   add_if(!startup.empty(), "PYTHONPATH", startup + (options.python_path.empty() ? "" : ":" + options.python_path));
   return variables;

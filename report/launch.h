@@ -19,6 +19,8 @@ struct RunOptions {
   std::string collect;                      // phase names, or "profiler"; empty: everything
   uint64_t every = 1;
   std::string torch;        // off, modules or ops; empty: the default of the hook
+  std::string stacks;       // on or off; empty: the default of the recorder
+  std::string extensions;   // off, or globs over module.function; empty: the default of the hook
   std::string python_path;  // the program's PYTHONPATH without us
 };
 

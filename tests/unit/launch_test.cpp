@@ -98,9 +98,15 @@ TEST(RecorderVariables, EveryOptionHasItsVariable) {
   given.out = "/tmp/profile";
   given.collect = "decode,prefill";
   given.every = 4;
+  given.torch = "modules";
+  given.stacks = "off";
+  given.extensions = "my_ops.*";
   EXPECT_EQ(value_of(given, "LAMINA_OUT"), "/tmp/profile");
   EXPECT_EQ(value_of(given, "LAMINA_COLLECT"), "decode,prefill");
   EXPECT_EQ(value_of(given, "LAMINA_EVERY"), "4");
+  EXPECT_EQ(value_of(given, "LAMINA_TORCH"), "modules");
+  EXPECT_EQ(value_of(given, "LAMINA_STACKS"), "off");
+  EXPECT_EQ(value_of(given, "LAMINA_EXT"), "my_ops.*");
 }
 
 TEST(RecorderVariables, ContextValuesKeepTheirTypes) {
