@@ -163,10 +163,31 @@ bool Recorder::finish_was_asked() {
   return finish_asked_;
 }
 
-// Definitions are drained after what refers to them and written before.
+// Definitions are drained after what refers to them and written before. To read the symbols of a large library takes long:
+// what the threads say meanwhile leaves their buffers, and is written in the next round.
 void Recorder::write_round(bool all_activity) {
   std::lock_guard lock(write_mutex_);
-  Chunks chunks;
+  Chunks chunks = std::exchange(late_, {});
+  drain(chunks, all_activity);
+  stacks.describe([this] { drain(late_, false); });
+  definitions.add_loss(LossKind::kActivityRecords, activity.take_lost());
+  definitions.add_loss(LossKind::kSignalHandlers, Busy::take_left_out());
+  std::span<const char> records = definitions.drain();
+  ChunkHeader header{};
+  header.kind = ChunkKind::kDefinitions;
+  bool good = file_.write(header, records);
+  for (auto& [chunk, bytes] : chunks) good = good && file_.write(chunk, bytes);
+  if (!good) stop(file_.problem().c_str());
+}
+
+// All that there is now.
+void Recorder::write_all() {
+  do {
+    write_round(true);
+  } while (!late_.empty());
+}
+
+void Recorder::drain(Chunks& chunks, bool all_activity) {
   for (ThreadLog* log = logs_.load(std::memory_order_acquire); log; log = log->next_log) drain_thread(*log, chunks);
   free_finished_threads();
   ActivityChunk activity_chunk;
@@ -177,15 +198,6 @@ void Recorder::write_round(bool all_activity) {
     activity_records_ += activity_chunk.activities;
     chunks.emplace_back(header, std::move(activity_chunk.records));
   }
-  stacks.describe();
-  definitions.add_loss(LossKind::kActivityRecords, activity.take_lost());
-  definitions.add_loss(LossKind::kSignalHandlers, Busy::take_left_out());
-  std::span<const char> records = definitions.drain();
-  ChunkHeader header{};
-  header.kind = ChunkKind::kDefinitions;
-  bool good = file_.write(header, records);
-  for (auto& [chunk, bytes] : chunks) good = good && file_.write(chunk, bytes);
-  if (!good) stop(file_.problem().c_str());
 }
 
 void Recorder::drain_thread(ThreadLog& log, Chunks& chunks) {
@@ -237,7 +249,7 @@ void Recorder::at_exit() {
     std::unique_lock write_lock(recorder.write_mutex_, std::try_to_lock);
     if (write_lock.owns_lock()) {
       write_lock.unlock();
-      recorder.write_round(true);
+      recorder.write_all();
     }
     log_line("the last kernels did not come within %g s (LAMINA_EXIT_DEADLINE): the end of the profile is missing",
              recorder.options.exit_deadline_s);
@@ -248,7 +260,7 @@ void Recorder::at_exit() {
 void Recorder::finish() {
   if (off()) return;
   if (!devices_known_) add_device_properties(*this);
-  write_round(true);
+  write_all();
   cupti.flush_all(kFlushForced);
   definitions.add_property("nvtx.copies", std::to_string(nvtx_copies.load()));
   if (Stacks::Cost cost = stacks.cost(); cost.count > 0) {
@@ -258,7 +270,7 @@ void Recorder::finish() {
   }
   definitions.add_property("nvtx.unbalanced_pops", std::to_string(unbalanced_pops.load()));
   definitions.add_clock_pair();
-  write_round(true);
+  write_all();
   TrailerRecord trailer{};
   trailer.header = {RecordKind::kTrailer, 0, sizeof(trailer) / 8, 0};
   trailer.activity_records = activity_records_;

@@ -84,6 +84,8 @@ class Recorder {
   bool finish_was_asked();
   std::array<std::mutex*, 6> mutexes_across_fork();
   void write_round(bool all_activity);
+  void write_all();
+  void drain(Chunks& chunks, bool all_activity);
   void drain_thread(ThreadLog& log, Chunks& chunks);
   void free_finished_threads();
   void stop(const char* why);
@@ -106,6 +108,7 @@ class Recorder {
   std::atomic<uint32_t> threads_{0};
 
   // The writer thread's own.
+  Chunks late_;
   bool first_round_ = true;
   bool devices_known_ = false;
   uint64_t activity_records_ = 0;
