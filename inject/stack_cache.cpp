@@ -1,81 +1,124 @@
 #include "inject/stack_cache.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "inject/callback_memory.h"
 
 namespace lamina {
+namespace {
 
-// Pages that no node lies in yet cost nothing.
-StackCache::StackCache() : nodes_(static_cast<Node*>(mapped_pages()->allocate(kNodes * sizeof(Node)))) {}
+// Ends every run, so that a comparison that goes along it needs no count: a frame that is never there.
+constexpr uintptr_t kNoAddress = 0;
+constexpr SavedReturn kEndMark{&kNoAddress, 1};
 
-StackCache::~StackCache() { mapped_pages()->deallocate(nodes_, kNodes * sizeof(Node)); }
+// The first frame of the run that is not there.
+const SavedReturn* first_missing(const SavedReturn* run) {
+  for (;; run += 4) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      if (*run[i].location != run[i].address) return run + i;
+    }
+  }
+}
+
+}  // namespace
+
+// Pages that nothing lies in yet cost nothing.
+StackCache::StackCache()
+    : nodes_(static_cast<Node*>(mapped_pages()->allocate(kNodes * sizeof(Node)))),
+      frames_(static_cast<SavedReturn*>(mapped_pages()->allocate(kFrames * sizeof(SavedReturn)))) {}
+
+StackCache::~StackCache() {
+  mapped_pages()->deallocate(nodes_, kNodes * sizeof(Node));
+  mapped_pages()->deallocate(frames_, kFrames * sizeof(SavedReturn));
+}
+
+bool StackCache::is_there(const Node& node) const { return first_missing(node.run) == node.run + node.size; }
+
+// The node of the ring whose run is there; null if there is none. `place`: only runs that begin there; null: anywhere.
+StackCache::Node* StackCache::meet(uint32_t& ring, const uintptr_t* place) {
+  uint32_t at = ring;
+  do {
+    at = nodes_[at].next;
+    Node& node = nodes_[at];
+    if ((!place || node.run->location == place) && is_there(node)) {
+      ring = at;
+      return &node;
+    }
+  } while (at != ring);
+  return nullptr;
+}
 
 uint32_t StackCache::find(const uintptr_t* first) {
-  Node* above = nodes_ + root_of(first);
-  const uintptr_t* place = first;  // only stacks that begin there
-  while (above->met_last != 0) {
-    uint32_t at = nodes_[above->met_last].next;
-    Node* found = nullptr;
-    for (uint32_t tried = at;;) {
-      Node& node = nodes_[tried];
-      if ((!place || node.location == place) && is_there(node)) {
-        found = &node;
-        above->met_last = tried;
-        break;
-      }
-      tried = node.next;
-      if (tried == at) break;
-    }
-    if (!found) return 0;
-    if (found->stack != 0) return found->stack;
-    above = found;
-    place = nullptr;
+  uint32_t* ring = &root_of(first);
+  for (const uintptr_t* place = first; *ring != 0; place = nullptr) {
+    Node* node = meet(*ring, place);
+    if (!node) return 0;
+    if (node->stack != 0) return node->stack;
+    ring = &node->met_last;
   }
   return 0;
 }
 
-uint32_t StackCache::new_node(const SavedReturn& frame) {
-  if (used_ == kNodes) return 0;
-  nodes_[used_] = {frame.location, frame.address, 0, used_, 0};
-  return used_++;
+// The node whose run begins with this frame; 0 if there is none.
+uint32_t StackCache::find_in(uint32_t ring, const SavedReturn& frame, size_t* tried) const {
+  *tried = 0;
+  if (ring == 0) return 0;
+  uint32_t at = ring;
+  do {
+    at = nodes_[at].next;
+    if (*nodes_[at].run == frame) return at;
+    ++*tried;
+  } while (at != ring);
+  return 0;
 }
 
-// The node of this frame below `parent`, made if there is none; 0 if there is no room.
-uint32_t StackCache::child(uint32_t parent, const SavedReturn& frame) {
-  Node& above = nodes_[parent];
-  size_t ring = 0;
-  if (uint32_t at = above.met_last) {
-    do {
-      at = nodes_[at].next;
-      if (nodes_[at].location == frame.location && nodes_[at].address == frame.address) return above.met_last = at;
-      ++ring;
-    } while (at != above.met_last);
-  }
-  if (ring == kMaxRing) return 0;
-  uint32_t added = new_node(frame);
-  if (added == 0) return 0;
-  if (above.met_last != 0) {
-    nodes_[added].next = nodes_[above.met_last].next;
-    nodes_[above.met_last].next = added;
-  }
-  return above.met_last = added;
+const SavedReturn* StackCache::new_run(std::span<const SavedReturn> frames) {
+  SavedReturn* run = frames_ + used_frames_;
+  *std::copy(frames.begin(), frames.end(), run) = kEndMark;
+  used_frames_ += frames.size() + 1;
+  return run;
+}
+
+void StackCache::insert(uint32_t& ring, std::span<const SavedReturn> run, uint32_t stack) {
+  uint32_t added = used_nodes_++;
+  uint32_t& next = ring != 0 ? nodes_[ring].next : added;
+  nodes_[added] = {new_run(run), static_cast<uint32_t>(run.size()), 0, next, stack};
+  next = added;
+  ring = added;
+}
+
+// Leaves the first `size` frames in the node; the others become its only caller, and have what was the node's.
+void StackCache::split(Node& node, size_t size) {
+  uint32_t outer = used_nodes_++;
+  nodes_[outer] = {node.run + size, node.size - static_cast<uint32_t>(size), node.met_last, outer, node.stack};
+  node = {new_run({node.run, size}), static_cast<uint32_t>(size), outer, node.next, 0};
 }
 
 void StackCache::add(std::span<const SavedReturn> frames, uint32_t stack) {
-  uint32_t at = root_of(frames.front().location);
-  for (const SavedReturn& frame : frames) {
-    at = child(at, frame);
-    if (at == 0) return clear();  // full: what the program does now is learnt again
+  // Room for a node split, and its inner frames copied, and a new one.
+  if (used_nodes_ + 2 > kNodes || used_frames_ + frames.size() + 2 > kFrames) clear();
+  uint32_t* ring = &root_of(frames.front().location);
+  while (!frames.empty()) {
+    size_t tried = 0;
+    uint32_t at = find_in(*ring, frames.front(), &tried);
+    if (at == 0 && tried == kMaxRing) return clear();  // what the program does now is learnt again
+    if (at == 0) return insert(*ring, frames, stack);
+    Node& node = nodes_[at];
+    size_t size = std::mismatch(frames.begin(), frames.end(), node.run).first - frames.begin();
+    if (size < node.size) split(node, size);
+    *ring = at;
     // A shorter stack ended here, where the unwinder could see no further.
-    nodes_[at].stack = 0;
+    node.stack = size == frames.size() ? stack : 0;
+    frames = frames.subspan(size);
+    ring = &node.met_last;
   }
-  nodes_[at].stack = stack;
 }
 
 void StackCache::clear() {
-  memset(static_cast<void*>(nodes_), 0, used_ * sizeof(Node));
-  used_ = kRoots;
+  roots_.fill(0);
+  used_nodes_ = 1;
+  used_frames_ = 0;
 }
 
 }  // namespace lamina

@@ -12,41 +12,50 @@ using namespace format;
 
 bool Stacks::open() {
   on_ = unwinder_.open();
-  // libunwind sets itself up in the first call, not minding other threads.
-  std::array<SavedReturn, 2> frames;
-  if (on_) unwinder_.unwind(LAMINA_SAVED_RETURN(), frames);
   if (!on_) log_line("no call stacks: libunwind.so.8 was not found; install it, or put it beside liblamina_inject.so");
   return on_;
 }
 
 // ---- on the program's threads
 
-uint32_t Stacks::unwind(const uintptr_t* first, const char* kernel, std::span<SavedReturn> frames, size_t* count) {
+uint32_t Stacks::unwind(const uintptr_t* first, const char* kernel, KnownCallers& known, std::span<SavedReturn> frames,
+                        size_t* count) {
   uint32_t kernel_id = kernel ? definitions_.kernel_name(kernel)->id : 0;
   uint64_t begin = host_now();
   // Also while libunwind goes through the list of libraries: a fork meanwhile would leave that locked in the child.
   std::lock_guard lock(mutex_);
-  *count = unwinder_.unwind(first, frames);
-  uint32_t stack = *count > 0 ? make_known(frames.first(*count), kernel_id) : 0;
+  notice_unloads();
+  known.prepare(generation(), frames.size());
+  Unwinder::Unwound unwound = unwinder_.unwind(first, frames, known);
+  *count = unwound.size;
+  uint32_t stack = *count > 0 ? make_known(frames.data(), unwound, kernel_id, known) : 0;
   uint64_t us = (host_now() - begin) / 1000;
   durations_[std::min<size_t>(std::bit_width(us), durations_.size() - 1)].fetch_add(1, std::memory_order_relaxed);
   return stack;
 }
 
-uint32_t Stacks::make_known(std::span<const SavedReturn> frames, uint32_t kernel) {
+void Stacks::notice_unloads() {
   modules_.refresh();
-  if (modules_.unloads() != known_unloads_) {
-    known_unloads_ = modules_.unloads();
-    places_.clear();
-  }
-  uint32_t node = 0;
-  for (size_t i = frames.size(); i-- > 0;) {
+  if (modules_.unloads() == known_unloads_) return;
+  known_unloads_ = modules_.unloads();
+  places_.clear();
+  unwinder_.forget_code();
+  forget_addresses();
+}
+
+uint32_t Stacks::make_known(const SavedReturn* frames, const Unwinder::Unwound& unwound, uint32_t kernel,
+                            KnownCallers& known) {
+  uint32_t node = unwound.node;
+  uint32_t caller = unwound.caller;
+  for (size_t i = node != 0 ? unwound.new_size : unwound.size; i-- > 0;) {
     uint32_t place = place_of(frames[i].address);
     node = place != 0 ? node_of(node, place, i == 0 ? kernel : 0) : 0;
     if (node == 0) {
       ++lost_;
       return 0;
     }
+    // The innermost one is no caller.
+    if (i > 0 && i < unwound.new_size) caller = known.add(frames[i], caller, unwound.complete ? node : 0);
   }
   return node;
 }
@@ -106,8 +115,7 @@ void Stacks::describe() {
   uint64_t lost = 0;
   {
     std::lock_guard lock(mutex_);
-    modules_.refresh();
-    if (modules_.unloads() != known_unloads_) forget_addresses();
+    notice_unloads();
     described_.assign(new_places_.begin(), new_places_.end());
     new_places_.clear();
     std::swap(lost, lost_);

@@ -13,6 +13,7 @@
 
 #include "inject/callback_memory.h"
 #include "inject/definitions.h"
+#include "inject/known_callers.h"
 #include "inject/loaded_modules.h"
 #include "inject/symbolizer.h"
 #include "inject/unwinder.h"
@@ -32,8 +33,8 @@ class Stacks {
   bool on() const { return on_; }
 
   // The stack of the calling thread from the return address at `first` on, unwound and made known; `kernel`: the mangled name
-  // of what is launched, null if not known. Gives its id and the frames; 0 past the limits.
-  uint32_t unwind(const uintptr_t* first, const char* kernel, std::span<SavedReturn> frames, size_t* count);
+  // of what is launched, null if not known. Gives its id and the frames; 0 past the limits. `known`: the thread's.
+  uint32_t unwind(const uintptr_t* first, const char* kernel, KnownCallers& known, std::span<SavedReturn> frames, size_t* count);
 
   // Addresses may stand for other code from now on: a library has gone.
   void forget_addresses() { generation_.fetch_add(1, std::memory_order_relaxed); }
@@ -61,7 +62,8 @@ class Stacks {
     uint64_t offset;  // vaddr in the module, or the address
   };
 
-  uint32_t make_known(std::span<const SavedReturn> frames, uint32_t kernel);
+  void notice_unloads();
+  uint32_t make_known(const SavedReturn* frames, const Unwinder::Unwound& unwound, uint32_t kernel, KnownCallers& known);
   uint32_t place_of(uintptr_t return_address);
   uint32_t node_of(uint32_t parent, uint32_t place, uint32_t kernel);
   void describe(const Place& place);

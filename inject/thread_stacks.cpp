@@ -15,7 +15,7 @@ uint32_t ThreadStacks::find(Stacks& stacks, const uintptr_t* first, const char* 
   }
   if (uint32_t known = cache_.find(first)) return known;
   size_t count = 0;
-  uint32_t stack = stacks.unwind(first, kernel, frames_, &count);
+  uint32_t stack = stacks.unwind(first, kernel, known_callers_, frames_, &count);
   if (stack != 0) cache_.add({frames_.data(), count}, stack);
   return stack;
 }

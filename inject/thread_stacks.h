@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "inject/known_callers.h"
 #include "inject/stack_cache.h"
 #include "inject/stacks.h"
 
@@ -29,6 +30,7 @@ class ThreadStacks {
 
  private:
   StackCache cache_;
+  KnownCallers known_callers_;
   uint32_t generation_ = 0;
   std::array<const char*, 1024> kernels_{};
   std::array<SavedReturn, Stacks::kMaxFrames> frames_;  // not on the program's stack, which may be small
