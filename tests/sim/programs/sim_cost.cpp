@@ -1,5 +1,5 @@
-// A loop to count instructions of: sim_cost launch|push-registered|push-text|nothing [N]. What it costs more than
-// `nothing` of the same N, divided by N, is the price of one launch or of one push and pop.
+// A loop to count instructions of: sim_cost launch|launch-deep|push-registered|push-text|nothing [N]. What it costs more
+// than `nothing` of the same N, divided by N, is the price of one launch or of one push and pop.
 #include "sim_program.h"
 
 namespace {
@@ -7,6 +7,17 @@ namespace {
 void launches(long count) {
   CUfunction kernel = function("cost");
   for (long i = 0; i < count; ++i) cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+}
+
+// A call stack as deep as that of a Python process.
+template <int depth>
+[[gnu::noinline]] void deep_launches(long count) {
+  if constexpr (depth > 1) {
+    deep_launches<depth - 1>(count);
+  } else {
+    launches(count);
+  }
+  asm volatile("" ::: "memory");  // no jump instead of the call
 }
 
 void registered_ranges(long count) {
@@ -43,6 +54,7 @@ int main(int argc, char** argv) {
   nvtxRangePushA("first");  // NVTX looks for its tool
   nvtxRangePop();
   if (mode == "launch") launches(count);
+  if (mode == "launch-deep") deep_launches<60>(count);
   if (mode == "push-registered") registered_ranges(count);
   if (mode == "push-text") text_ranges(count);
 }
