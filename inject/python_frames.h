@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +20,14 @@ struct PythonFrame {
   const void* name;     // of the code: another one may come to lie at its address
   const void* file;
 
-  bool operator==(const PythonFrame&) const = default;
+  static uint64_t mix(uint64_t value) {
+    value *= 0x9e3779b97f4a7c15;
+    return value ^ value >> 32;
+  }
+  uint64_t hash() const {
+    return (reinterpret_cast<uintptr_t>(code) + offset) ^ std::rotl(reinterpret_cast<uintptr_t>(name), 20) ^
+           std::rotl(reinterpret_cast<uintptr_t>(file), 40);
+  }
 };
 
 class PythonFrames {

@@ -218,7 +218,7 @@ struct CodeRecord {
 struct StackRecord {
   RecordHeader header;
   uint32_t parent;  // stack; 0: this is the outermost
-  uint32_t code;
+  uint32_t code;    // place; 0: no frame, but what its parent launches
   uint32_t kernel;  // string id of the mangled name of what is launched from here; 0: not known, or a frame further out
   uint32_t reserved;
 };

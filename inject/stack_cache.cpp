@@ -60,6 +60,18 @@ uint32_t StackCache::find(const uintptr_t* first) {
   return 0;
 }
 
+size_t StackCache::found_frames(const uintptr_t* first, std::span<SavedReturn> frames) {
+  size_t count = 0;
+  for (uint32_t met = root_of(first); met != 0; met = nodes_[met].met_last) {
+    const Node& node = nodes_[met];
+    size_t size = std::min<size_t>(node.size, frames.size() - count);
+    std::copy_n(node.run, size, frames.begin() + static_cast<long>(count));
+    count += size;
+    if (node.stack != 0) break;
+  }
+  return count;
+}
+
 // The node whose run begins with this frame; 0 if there is none.
 uint32_t StackCache::find_in(uint32_t ring, const SavedReturn& frame, size_t* tried) const {
   *tried = 0;

@@ -24,6 +24,8 @@ class StackCache {
 
   // The stack of the calling thread whose innermost saved return address lies at `first`; 0 if it is not known.
   uint32_t find(const uintptr_t* first);
+  // The frames of the stack that find() gave for this place just now; as many as fit, innermost first. Gives how many.
+  size_t found_frames(const uintptr_t* first, std::span<SavedReturn> frames);
   // `frames`: innermost first, not empty.
   void add(std::span<const SavedReturn> frames, uint32_t stack);
   void clear();

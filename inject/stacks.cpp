@@ -18,19 +18,27 @@ bool Stacks::open() {
 
 // ---- on the program's threads
 
-uint32_t Stacks::unwind(const uintptr_t* first, const char* kernel, KnownCallers& known, std::span<SavedReturn> frames,
-                        size_t* count) {
-  uint32_t kernel_id = kernel ? definitions_.kernel_name(kernel)->id : 0;
+uint32_t Stacks::unwind(const uintptr_t* first, KnownCallers& known, std::span<SavedReturn> frames, size_t* count) {
   uint64_t begin = host_now();
   // Also while libunwind goes through the list of libraries: a fork meanwhile would leave that locked in the child.
   std::lock_guard lock(mutex_);
   notice_unloads();
+  python_.find_interpreter();
   known.prepare(generation(), frames.size());
   Unwinder::Unwound unwound = unwinder_.unwind(first, frames, known);
   *count = unwound.size;
-  uint32_t stack = *count > 0 ? make_known(frames.data(), unwound, kernel_id, known) : 0;
+  uint32_t stack = *count > 0 ? make_known(frames.data(), unwound, known) : 0;
   uint64_t us = (host_now() - begin) / 1000;
   durations_[std::min<size_t>(std::bit_width(us), durations_.size() - 1)].fetch_add(1, std::memory_order_relaxed);
+  return stack;
+}
+
+uint32_t Stacks::complete(uint32_t native, std::span<const SavedReturn> frames, std::span<const PythonFrame> python, const char* kernel) {
+  uint32_t kernel_id = kernel ? definitions_.kernel_name(kernel)->id : 0;
+  std::lock_guard lock(mutex_);
+  uint32_t node = python.empty() ? native : with_python(frames, python);
+  uint32_t stack = node != 0 && kernel_id != 0 ? leaf_of(node, kernel_id) : node;
+  if (stack == 0) ++lost_;
   return stack;
 }
 
@@ -43,19 +51,45 @@ void Stacks::notice_unloads() {
   forget_addresses();
 }
 
-uint32_t Stacks::make_known(const SavedReturn* frames, const Unwinder::Unwound& unwound, uint32_t kernel,
-                            KnownCallers& known) {
+uint32_t Stacks::make_known(const SavedReturn* frames, const Unwinder::Unwound& unwound, KnownCallers& known) {
   uint32_t node = unwound.node;
   uint32_t caller = unwound.caller;
   for (size_t i = node != 0 ? unwound.new_size : unwound.size; i-- > 0;) {
-    uint32_t place = place_of(frames[i].address);
-    node = place != 0 ? node_of(node, place, i == 0 ? kernel : 0) : 0;
+    node = node_of(node, place_of(frames[i].address));
     if (node == 0) {
       ++lost_;
       return 0;
     }
     // The innermost one is no caller.
     if (i > 0 && i < unwound.new_size) caller = known.add(frames[i], caller, unwound.complete ? node : 0);
+  }
+  return node;
+}
+
+// Functions of Python stand inside of the native frame that evaluates them: that which C has called, and those that it has
+// called without C in between. The innermost ones belong together: outside either may be cut.
+uint32_t Stacks::with_python(std::span<const SavedReturn> frames, std::span<const PythonFrame> python) {
+  auto is_evaluation = [this](const SavedReturn& frame) { return python_.is_evaluation(frame.address); };
+  auto evaluations = std::ranges::count_if(frames, is_evaluation);
+  auto groups = std::ranges::count_if(python, &PythonFrame::called_from_c);
+  if (!python.back().called_from_c) ++groups;  // its outer part is cut
+  uint32_t node = 0;
+  bool known = true;
+  auto add = [&](uint32_t place) {
+    node = known ? node_of(node, place) : 0;
+    known = node != 0;
+  };
+  auto add_group = [&] {  // the outermost that is left
+    bool first = true;
+    for (; !python.empty() && (first || !python.back().called_from_c); first = false) {
+      add(place_of(python.back()));
+      python = python.first(python.size() - 1);
+    }
+  };
+  for (auto outside = groups - evaluations; outside > 0; --outside) add_group();
+  for (size_t i = frames.size(); i-- > 0;) {
+    add(place_of(frames[i].address));
+    if (is_evaluation(frames[i]) && evaluations-- <= groups) add_group();
   }
   return node;
 }
@@ -92,25 +126,41 @@ uint32_t Stacks::place_of(uintptr_t return_address) {
   return known->second;
 }
 
-uint32_t Stacks::node_of(uint32_t parent, uint32_t place, uint32_t kernel) {
-  auto find_or_add = [&](auto& ids, uint64_t key) -> uint32_t {
-    auto [known, added] = ids.try_emplace(key, 0);
-    if (!added) return known->second;
-    if (node_count_ == kMaxNodes) return 0;
-    known->second = ++node_count_;
-    definitions_.add_stack(known->second, StackRecord{{}, parent, place, kernel, 0});
-    return known->second;
-  };
-  uint64_t key = static_cast<uint64_t>(parent) << 32 | place;
-  if (kernel == 0) return find_or_add(nodes_, key);
-  // One place may launch several kernels.
-  uint32_t node = find_or_add(nodes_, key);
-  return node != 0 ? find_or_add(leaves_, static_cast<uint64_t>(node) << 32 | kernel) : 0;
+uint32_t Stacks::place_of(const PythonFrame& frame) {
+  auto [known, added] = python_places_.try_emplace(frame.hash(), 0);
+  if (!added) return known->second;
+  if (place_count_ == kMaxPlaces) return 0;
+  known->second = ++place_count_;
+  std::array<char, 1024> room;
+  uint32_t function = definitions_.string(python_.function(frame, room))->id;
+  uint32_t file = definitions_.string(python_.file(frame, room))->id;
+  definitions_.add_code(known->second, CodeRecord{{}, 0, 0, function, file, python_.line(frame), CodeLanguage::kPython, 0});
+  return known->second;
+}
+
+uint32_t Stacks::new_node(std::pmr::unordered_map<uint64_t, uint32_t>& ids, uint64_t key, const StackRecord& record) {
+  auto [known, added] = ids.try_emplace(key, 0);
+  if (!added) return known->second;
+  if (node_count_ == kMaxNodes) return 0;
+  known->second = ++node_count_;
+  definitions_.add_stack(known->second, record);
+  return known->second;
+}
+
+// 0 past the limits, and for place 0.
+uint32_t Stacks::node_of(uint32_t parent, uint32_t place) {
+  if (place == 0) return 0;
+  return new_node(nodes_, static_cast<uint64_t>(parent) << 32 | place, StackRecord{{}, parent, place, 0, 0});
+}
+
+// One place may launch several kernels.
+uint32_t Stacks::leaf_of(uint32_t node, uint32_t kernel) {
+  return new_node(leaves_, static_cast<uint64_t>(node) << 32 | kernel, StackRecord{{}, node, 0, kernel, 0});
 }
 
 // ---- on the writer's
 
-void Stacks::describe() {
+void Stacks::describe(const std::function<void()>& between) {
   if (!on_) return;
   uint64_t lost = 0;
   {
@@ -120,7 +170,10 @@ void Stacks::describe() {
     new_places_.clear();
     std::swap(lost, lost_);
   }
-  for (const Place& place : described_) describe(place);
+  for (const Place& place : described_) {
+    describe(place);
+    between();
+  }
   definitions_.add_loss(LossKind::kStacks, lost);
 }
 

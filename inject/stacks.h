@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "inject/definitions.h"
 #include "inject/known_callers.h"
 #include "inject/loaded_modules.h"
+#include "inject/python_frames.h"
 #include "inject/symbolizer.h"
 #include "inject/unwinder.h"
 
@@ -23,6 +25,7 @@ namespace lamina {
 class Stacks {
  public:
   static constexpr size_t kMaxFrames = 128;  // of one stack; what is further out is left away
+  static constexpr size_t kMaxPythonFrames = 64;
   static constexpr size_t kMaxNodes = 1u << 18;
   static constexpr size_t kMaxPlaces = 1u << 17;
 
@@ -32,16 +35,24 @@ class Stacks {
   bool open();
   bool on() const { return on_; }
 
-  // The stack of the calling thread from the return address at `first` on, unwound and made known; `kernel`: the mangled name
-  // of what is launched, null if not known. Gives its id and the frames; 0 past the limits. `known`: the thread's.
-  uint32_t unwind(const uintptr_t* first, const char* kernel, KnownCallers& known, std::span<SavedReturn> frames, size_t* count);
+  // The stack of the calling thread from the return address at `first` on, unwound and made known. Gives its id and the
+  // frames; 0 past the limits. `known`: the thread's.
+  uint32_t unwind(const uintptr_t* first, KnownCallers& known, std::span<SavedReturn> frames, size_t* count);
+
+  // The same stack with the Python functions that run in it, innermost first, and what it launches: the mangled name of a
+  // kernel, null if not known. `native`: its id, with these frames.
+  uint32_t complete(uint32_t native, std::span<const SavedReturn> frames, std::span<const PythonFrame> python, const char* kernel);
+
+  // Of the calling thread.
+  size_t read_python(std::span<PythonFrame> frames) { return python_.read(frames); }
 
   // Addresses may stand for other code from now on: a library has gone.
   void forget_addresses() { generation_.fetch_add(1, std::memory_order_relaxed); }
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
 
   // For the writer: names for the places that came since, as definitions.
-  void describe();
+  // `between` is called every now and then: it takes long where a library has many symbols.
+  void describe(const std::function<void()>& between);
 
   // How often a stack had to be unwound, and how long that took: a median and the 99th of a hundred, in us, to a power of two.
   struct Cost {
@@ -63,13 +74,18 @@ class Stacks {
   };
 
   void notice_unloads();
-  uint32_t make_known(const SavedReturn* frames, const Unwinder::Unwound& unwound, uint32_t kernel, KnownCallers& known);
+  uint32_t make_known(const SavedReturn* frames, const Unwinder::Unwound& unwound, KnownCallers& known);
+  uint32_t with_python(std::span<const SavedReturn> frames, std::span<const PythonFrame> python);
   uint32_t place_of(uintptr_t return_address);
-  uint32_t node_of(uint32_t parent, uint32_t place, uint32_t kernel);
+  uint32_t place_of(const PythonFrame& frame);
+  uint32_t node_of(uint32_t parent, uint32_t place);
+  uint32_t leaf_of(uint32_t node, uint32_t kernel);
+  uint32_t new_node(std::pmr::unordered_map<uint64_t, uint32_t>& ids, uint64_t key, const format::StackRecord& record);
   void describe(const Place& place);
 
   Definitions& definitions_;
   Unwinder unwinder_;
+  PythonFrames python_;
   Symbolizer symbolizer_;  // the writer's own
   bool on_ = false;
   std::array<std::atomic<uint64_t>, 32> durations_{};  // how many took less than 2^i us
@@ -80,6 +96,7 @@ class Stacks {
   LoadedModules modules_{&memory_};
   uint64_t known_unloads_ = 0;
   std::pmr::unordered_map<uintptr_t, uint32_t> places_{&memory_};  // by return address
+  std::pmr::unordered_map<uint64_t, uint32_t> python_places_{&memory_};  // by PythonFrame::hash()
   std::pmr::unordered_map<uint64_t, uint32_t> nodes_{&memory_};    // parent << 32 | place
   std::pmr::unordered_map<uint64_t, uint32_t> leaves_{&memory_};   // node << 32 | kernel
   std::pmr::vector<Place> new_places_{&memory_};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "inject/known_callers.h"
 #include "inject/stack_cache.h"
@@ -29,11 +30,20 @@ class ThreadStacks {
   }
 
  private:
+  // A stack is found by its native frames first, then by these with all that it consists of.
+  struct Known {
+    uint64_t hash = 0;
+    uint32_t stack = 0;
+  };
+  static uint64_t hash_of(uint32_t native, std::span<const PythonFrame> python, const char* kernel);
+
   StackCache cache_;
   KnownCallers known_callers_;
+  std::array<Known, 4096> known_{};
   uint32_t generation_ = 0;
   std::array<const char*, 1024> kernels_{};
   std::array<SavedReturn, Stacks::kMaxFrames> frames_;  // not on the program's stack, which may be small
+  std::array<PythonFrame, Stacks::kMaxPythonFrames> python_;
 };
 
 }  // namespace lamina

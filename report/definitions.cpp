@@ -125,7 +125,8 @@ const ContextInfo* ProcessDefinitions::context(uint32_t id) const {
 const CodeInfo* ProcessDefinitions::code(uint32_t id) const { return id > 0 && id < codes_.size() ? &codes_[id] : nullptr; }
 
 const StackInfo* ProcessDefinitions::stack(uint32_t id) const {
-  return id < stacks_.size() && stacks_[id].code != 0 ? &stacks_[id] : nullptr;
+  bool defined = id < stacks_.size() && (stacks_[id].code != 0 || stacks_[id].kernel != 0);
+  return defined ? &stacks_[id] : nullptr;
 }
 
 const StepInfo* ProcessDefinitions::step(uint32_t id) const {

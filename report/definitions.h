@@ -47,7 +47,7 @@ struct CodeInfo {
 // A frame of call stacks.
 struct StackInfo {
   uint32_t parent = 0;  // the frame outside; 0: none
-  uint32_t code = 0;
+  uint32_t code = 0;    // 0: it is no frame, but what its parent launches
   uint32_t kernel = 0;  // string id of the mangled name of what is launched from here
 };
 
