@@ -115,7 +115,7 @@ void Attribution::read_thread(const Chunk& chunk) {
     if (!thread.lost) thread.before_loss = std::move(thread.frames);
     thread.lost = true;
     thread.frames.clear();
-    thread.native_frames = 0;
+    thread.native_frames = thread.frames_inside = 0;
     thread.stack = 0;
     thread.context_since = kRootContext;
   }
@@ -185,7 +185,7 @@ void Attribution::stand_in(Thread& thread, uint32_t context) {
   thread.context_since = context;
   settle(thread);
   thread.frames.clear();
-  thread.native_frames = 0;
+  thread.native_frames = thread.frames_inside = 0;
   std::vector<uint32_t> chain;
   for (const ContextInfo* info = definitions_.context(context); info; info = definitions_.context(info->parent)) {
     chain.push_back(context);

@@ -114,12 +114,14 @@ class Attribution {
     std::vector<Frame> before_loss;
     uint32_t context_since = 0;  // that `frames` were made of
     uint32_t stack = 0;          // of launches and nodes
-    size_t native_frames = 0;    // how many of `frames`, the innermost, are of the native call stack
+    size_t native_frames = 0;    // how many of `frames`, the innermost, are of the call stack of the launch at hand
+    size_t frames_inside = 0;    // how many ranges are inside of these: a launcher's own
   };
   // A native call stack: the functions that are shown, outermost first, and the trace that they are.
   struct CallStack {
     std::vector<const Meaning*> layers;
-    std::unique_ptr<Meaning> trace;  // null: nothing of it is shown
+    std::unique_ptr<Meaning> trace;   // null: nothing of it is shown
+    std::unique_ptr<Meaning> python;  // what of it is in Python
   };
   // A layer that was open at a launch.
   struct OpenLayer {
@@ -168,9 +170,10 @@ class Attribution {
   Position place(Thread& thread, size_t frames);
   static Placed& placed_in(Frame& frame, uint32_t step);
   const CallStack& call_stack(uint32_t id);
+  std::unique_ptr<Meaning> trace_meaning(const std::string& trace);
   const Meaning* frame_meaning(const std::string& label);
   void enter_stack(Thread& thread);
-  void enter_frames(Thread& thread, std::span<const Meaning* const> calls);
+  void enter_frames(Thread& thread, std::span<const Meaning* const> calls, size_t inside = 0);
   static void leave_stack(Thread& thread);
   CapturedCallPtr capture(Thread& thread);
   uint32_t trace_of(const Thread& thread);

@@ -167,5 +167,55 @@ def test_frames(suite):
             check(int(done.stdout) > 1000, f"{version}: {done.stdout}")
 
 
+LAUNCHES = """{module}run
+tokens
+tokens.<locals>.<lambda>
+forward
+Layer.__call__
+Layer.attention
+launch
+gemm
+Layer.mlp
+launch
+gemm"""
+
+
+def launched_tree(suite, version, path, mode, *table):
+    """The rows of what launching_program.py launched, and of which is said where it was launched from."""
+    program = os.path.join(HERE, "launching_program.py")
+    profile, done = suite.record(f"launches-{version}-{mode}", [path, program, mode], LAMINA_TORCH="off",
+                                 LD_LIBRARY_PATH=os.path.join(suite.build, "sim"))
+    check(not done.stderr, done.stderr)
+    rows = suite.run([suite.lamina, "table", profile, "--names", "full", *table]).stdout.splitlines()[2:]
+    return [[cell.strip("|- ") for cell in row.split(" | ")] for row in rows]
+
+
+def test_launches(suite):
+    """Kernels that no range explains stand below the functions in Python that launched them."""
+    for version, path in pythons().items():
+        if not supported(version):
+            continue
+        for mode, module in {"plain": "<module>\n", "threads": "", "exit": ""}.items():
+            names = [row[0].replace(" (launching_program.py)", "").split("(float")[0] for row in launched_tree(suite, version, path, mode)]
+            expected = LAUNCHES.format(module=module)
+            if version == "3.10":  # has no qualified names
+                expected = expected.replace("tokens.<locals>.", "").replace("Layer.", "")
+            check(names == expected.split("\n"), f"{version} {mode}: {names}")
+        rows = launched_tree(suite, version, path, "plain", "--table", "model")
+        with open(os.path.join(HERE, "launching_program.py"), encoding="utf-8") as file:
+            line = 1 + file.read().split("library.cuLaunchKernel")[0].count("\n")
+        traces = {row[4] for row in rows if row[0] == "gemm(float*)"}
+        check(len(traces) == 2 and all(f"launch (launching_program.py:{line}) <- " in trace for trace in traces), f"{version}: {traces}")
+
+
+def test_functions_made_anew(suite):
+    """Code in the place of code that was freed is told apart."""
+    for version, path in pythons().items():
+        if supported(version):
+            rows = launched_tree(suite, version, path, "made", "--stacks", "full")
+            found = {row[0] for row in rows if row[0].startswith("made_")}
+            check(found == {f"made_{i % 2} (made_{i % 2}.py:{i + 2})" for i in range(200)}, f"{version}: {sorted(found)}")
+
+
 if __name__ == "__main__":
     sys.exit(traced.main(globals()))
