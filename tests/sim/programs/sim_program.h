@@ -151,7 +151,8 @@ inline CUstream make_stream() {
   return stream;
 }
 
-inline void launch_only(const std::string& name, CUstream stream = nullptr) {
+// Inlined, so that it is no frame of call stacks.
+[[gnu::always_inline]] inline void launch_only(const std::string& name, CUstream stream = nullptr) {
   CHECK(cuLaunchKernel(function(name), 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr));
 }
 
