@@ -1,13 +1,11 @@
 #include "inject/call_stacks.h"
 
 #include "inject/guarded.h"
-#include "inject/recorder.h"
 #include "inject/thread_stacks.h"
 
 namespace lamina {
 
-[[gnu::noinline]] void note_call_stack(Recorder& recorder, ThreadLog& log, const char* kernel) {
-  if (!recorder.stacks.on()) return;
+[[gnu::noinline]] void find_call_stack(Recorder& recorder, ThreadLog& log, const char* kernel) {
   if (!log.stacks) log.stacks = guarded([] { return new ThreadStacks; });
   if (!log.stacks) return;
   bool new_kernel = kernel && !log.stacks->launched_before(kernel);

@@ -79,7 +79,8 @@ Options read_options() {
   if (options.every == 0) options.every = 1;
   std::string stacks = variable("LAMINA_STACKS");
   if (!stacks.empty() && stacks != "on" && stacks != "off") log_line("LAMINA_STACKS=%s is neither on nor off: using on", stacks.c_str());
-  options.stacks = stacks != "off";
+  // Who records modules alone wants it cheap: ops that no range tells would each have a stack.
+  options.stacks = stacks.empty() ? variable("LAMINA_TORCH") != "modules" : stacks != "off";
   constexpr size_t kLeastBufferBytes = 128u << 10;  // below, a single thread could not record
   options.buffer_bytes = std::max(static_cast<size_t>(positive_number("LAMINA_BUFFER_MB", 64) * (1 << 20)), kLeastBufferBytes);
   options.exit_deadline_s = positive_number("LAMINA_EXIT_DEADLINE", options.exit_deadline_s);

@@ -22,7 +22,7 @@ struct Options {
   std::vector<std::string> collect_phases;   // LAMINA_COLLECT: phase names separated by ','; or
   bool collect_profiler = false;             // LAMINA_COLLECT=profiler: between cudaProfilerStart and Stop
   uint64_t every = 1;                        // LAMINA_EVERY: of each phase, the steps 1, N+1, 2N+1, ...
-  bool stacks = true;                        // LAMINA_STACKS=off: no call stacks of launches
+  bool stacks = true;                        // LAMINA_STACKS=on|off: call stacks of launches; default: unless LAMINA_TORCH=modules
   size_t buffer_bytes = 64u << 20;           // LAMINA_BUFFER_MB: records that wait for the writer
   double exit_deadline_s = 10;               // LAMINA_EXIT_DEADLINE: the last flush may take this long
 

@@ -19,8 +19,11 @@ CodePlace place_of(const ProcessDefinitions& definitions, const CodeInfo& code) 
   return {text(code.module), text(code.function), text(code.file), code.line, code.is_python, code.offset};
 }
 
-// Of the PyTorch hook, which calls the module's function inside of its range.
-bool is_module_call(const CodePlace& place) { return library_name(place.module).starts_with("lamina_hook."); }
+// Of the PyTorch hook, where it calls the module's function inside of its range.
+bool is_module_call(const CodePlace& place) {
+  bool may_be = place.function.empty() || place.function.find("ModuleHook") != std::string_view::npos;
+  return may_be && library_name(place.module).starts_with("lamina_hook.");
+}
 
 NvtxMessage frame_message(const std::string& label) {
   NvtxMessage message;
@@ -51,7 +54,7 @@ const Attribution::CallStack& Attribution::call_stack(uint32_t id) {
     std::string label = frame_label(place, view_ == StackView::kFull ? WithLine::kYes : WithLine::kNo);
     if (label == last_label) continue;  // it calls itself
     last_label = label;
-    stack.layers.push_back(frame_meaning(label));
+    if (view_ == StackView::kFull || !is_launcher_code(place)) stack.layers.push_back(frame_meaning(label));
     // The trace goes as far as the innermost functions in Python, if there are any.
     if (place.is_python && !plumbing && python_functions++ < kMaxTracePython) add_to_trace(python, frame_label(place, WithLine::kYes));
     if (python_functions > 0) continue;

@@ -49,7 +49,7 @@ void add_recorder_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{100'000'000}));
   command.add_option("--torch", options.torch, "In PyTorch programs record modules and ops (default), modules, or nothing (off)")
       ->check(CLI::IsMember({"off", "modules", "ops"}));
-  command.add_option("--stacks", options.stacks, "Call stacks of launches that no op explains (default), or none (off)")
+  command.add_option("--stacks", options.stacks, "Call stacks of launches that no op explains: on (default, except with --torch modules) or off")
       ->check(CLI::IsMember({"on", "off"}));
   command
       .add_option("--extensions", options.extensions,

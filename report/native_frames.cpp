@@ -12,7 +12,7 @@ namespace {
 // By the beginning of the file's name.
 constexpr std::string_view kPlumbingLibraries[] = {
     "libcuda", "libcupti", "liblamina_inject", "lamina_hook.", "lamina_ops", "libnvidia", "libnvToolsExt", "libc.so", "ld-linux", "libpthread",
-    "libstdc++.so", "libgcc_s", "libpython", "python3", "_ctypes.", "libffi.so", "linux-vdso",
+    "libstdc++.so", "libgcc_s", "libpython", "python3", "_ctypes.", "_cffi_backend.", "libffi.so", "linux-vdso",
 };
 
 // By the beginning of the function's label.
@@ -27,6 +27,7 @@ constexpr std::string_view kPlumbingFunctions[] = {
 constexpr std::string_view kPlumbingPackages[] = {
     "torch/", "functorch/", "triton/", "cupy/", "cupyx/", "numba/", "numba_cuda/", "cuda/", "cffi/", "tvm_ffi/", "tvm/", "flashinfer/jit/",
 };
+constexpr std::string_view kLauncherPackages[] = {"cupy/", "cupy_backends/", "numba/", "numba_cuda/", "tvm_ffi/", "triton/"};
 constexpr std::string_view kPackageFolders[] = {"/site-packages/", "/dist-packages/"};
 
 constexpr std::string_view kStub = "__device_stub__";
@@ -66,13 +67,19 @@ std::string_view without_types(std::string_view text) {
   return text;
 }
 
+// The path in the folder of packages; empty: it is in none.
+std::string_view path_in_packages(std::string_view path) {
+  for (std::string_view folder : kPackageFolders) {
+    size_t at = path.rfind(folder);
+    if (at != std::string_view::npos) return path.substr(at + folder.size());
+  }
+  return {};
+}
+
 // Python's own modules, launchers, and the hook.
 bool is_python_plumbing(std::string_view file) {
   if (file.starts_with("<frozen ") || file.find("/lamina/python/") != std::string_view::npos) return true;
-  for (std::string_view folder : kPackageFolders) {
-    size_t at = file.rfind(folder);
-    if (at != std::string_view::npos) return begins_with_any(file.substr(at + folder.size()), kPlumbingPackages);
-  }
+  if (std::string_view path = path_in_packages(file); !path.empty()) return begins_with_any(path, kPlumbingPackages);
   return file.find("/lib/python3.") != std::string_view::npos;
 }
 
@@ -110,5 +117,7 @@ bool is_plumbing(const CodePlace& place, std::string_view kernel) {
   if (place.function == kernel || place.function.find(kStub) != std::string_view::npos) return true;
   return begins_with_any(native_label(place), kPlumbingFunctions);
 }
+
+bool is_launcher_code(const CodePlace& place) { return begins_with_any(path_in_packages(place.module), kLauncherPackages); }
 
 }  // namespace lamina

@@ -31,4 +31,8 @@ std::string library_name(std::string_view module);
 // CuPy, Numba, ...). `kernel`: mangled name of what the stack launches.
 bool is_plumbing(const CodePlace& place, std::string_view kernel);
 
+// Whether the frame is of a package that launches what the program has written (CuPy, Numba, ...): it is told in a trace, but
+// is no layer.
+bool is_launcher_code(const CodePlace& place);
+
 }  // namespace lamina

@@ -355,12 +355,13 @@ def test_call_trees(suite):
 
 def test_launchers(suite):
     """Every way from Python to the driver: the trace of each, eagerly and in a graph."""
+    forward = r"\.forward \(launchers_program\.py:\d+\)"
     expected = {
         "nano_scale_kernel": r"scale\(float32\[4096\], float, int\) <- nano_ops.so",
         "stripped_scale_kernel": r"scale\(float32\[4096\], float\) <- stripped_ops.so",
-        "triton_scale_kernel": r"launch\(.*float32\[4096\].*\) <- __triton_launcher.so",
-        "cupy_scale_kernel": r".*launchKernel <- .*RawKernel.* <- driver.so",
-        "ctypes_scale_kernel": "ctypes_scale <- ctypes_ops.so",
+        "triton_scale_kernel": r"launch\(.*float32\[4096\].*\) <- __triton_launcher.so <- TritonKernel" + forward,
+        "cupy_scale_kernel": r".*launchKernel <- .*RawKernel.* <- driver.so <- CupyKernel" + forward,
+        "ctypes_scale_kernel": r"ctypes_scale <- ctypes_ops.so <- (Ctypes|Cffi)Library" + forward,
         "capi_fill_kernel": r"fill\(int, int, float, int\) <- capi_ops.so",
         "vllm::rotary_embedding_kernel": r"rotary_embedding\(int64\[1\], float32\[1, 128\], .*True\) <- raw_ops.so",
         "vllm::reshape_and_cache_kernel": r"reshape_and_cache\(float32\[1, 2, 64\], .*'auto', float\) <- raw_ops.so",
@@ -383,6 +384,24 @@ def test_launchers(suite):
             for text, outside in found[kernel]:
                 check(re.fullmatch(trace, text) and not outside, f"{mode} {kernel}: {text}")
     print(f"    {len(expected)} kernels")
+
+
+def test_python_functions(suite):
+    """A Python program without ranges: kernels under the functions that launch them, with their lines in full."""
+    if suite.run([sys.executable, "-c", "import cupy"], status=None).returncode != 0:
+        raise Skip("no CuPy here")
+    command = [sys.executable, os.path.join(HERE, "python_functions.py"), "3"]
+    profile, done = suite.record("python-functions", command)
+    check(done.stdout == suite.run(command).stdout and not done.stderr, done.stdout + done.stderr)
+    layer = "<module> main forward Layer"
+    found = {re.sub(" +", " ", path): count for path, count in call_tree(suite, profile).items()}
+    expected = {f"{layer}.attention scale_kernel": 6, f"{layer}.mlp scale_kernel": 6, f"{layer}.mlp add_kernel": 6}
+    check(found == expected, f"{found}")
+    full = suite.run([suite.lamina, "table", profile, "--stacks", "full", "--names", "full"]).stdout
+    with open(command[1], encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    line = 1 + next(i for i, text in enumerate(lines) if "kernel((1,)" in text and "for" not in text and "self" not in text)
+    check(f"Layer.mlp (python_functions.py:{line})" in full, full)
 
 
 def test_raw_ops_decode(suite):

@@ -372,6 +372,10 @@ def test_stacks_do_no_harm(suite):
 def test_stacks_off_or_not_there(suite):
     rows, done = call_tree(suite, "calls", LAMINA_STACKS="off")
     check(kernels_of(rows) == {"(no module) gemm": 24} and not done.stderr, f"{rows} {done.stderr}")
+    rows, _ = call_tree(suite, "calls", LAMINA_TORCH="modules")
+    check(kernels_of(rows) == {"(no module) gemm": 24}, rows)
+    rows, _ = call_tree(suite, "calls", LAMINA_TORCH="modules", LAMINA_STACKS="on")
+    check("main run_step forward mlp launch_gemm gemm" in rows, rows)
     empty = suite.folder("no-libunwind")
     os.makedirs(empty)
     with open(os.path.join(empty, "libunwind.so.8"), "w", encoding="utf-8"):

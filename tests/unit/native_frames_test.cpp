@@ -43,6 +43,15 @@ TEST(NativeFrames, PlumbingIsLeftOut) {
   for (const CodePlace& place : shown) EXPECT_FALSE(is_plumbing(place, "_Z6kernelPf")) << place.module << " " << place.function;
 }
 
+TEST(NativeFrames, ThoseOfLaunchersAreKnown) {
+  for (const char* path : {"/x/site-packages/cupy_backends/cuda/api/driver.cpython-312-x86_64-linux-gnu.so", "/y/dist-packages/numba/cuda/driver.so"}) {
+    EXPECT_TRUE(is_launcher_code(in(path, ""))) << path;
+  }
+  for (const char* path : {"/x/site-packages/torch/lib/libtorch_cuda.so", "/x/cupy/a.so", "/x/prog", ""}) {
+    EXPECT_FALSE(is_launcher_code(in(path, ""))) << path;
+  }
+}
+
 TEST(PythonFrames, AreNamedByFunctionAndFile) {
   CodePlace place{"", "Attention.forward", "/home/u/model.py", 42, true, 0};
   EXPECT_EQ(frame_label(place), "Attention.forward (model.py)");

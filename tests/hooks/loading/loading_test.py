@@ -141,6 +141,29 @@ def test_at_cuda_start(suite):
         check("Linear(weight=float32[4, 4]" in found, f"{name}: {found[-2000:]}")
 
 
+def test_launch_in_a_module(suite):
+    """Functions stand between a module and what they launch; those that called the module do not."""
+    suite.needs_simulated_cupti(hooked.PYTHON)
+    out = suite.folder("launch-in-module")
+    env = dict(suite.clean, LD_LIBRARY_PATH=os.path.join(suite.build, "sim"))
+    suite.run([suite.lamina, "run", "-q", "-o", out, "--", hooked.PYTHON, os.path.join(HERE, "launching_modules.py")], env)
+    rows = suite.run([suite.lamina, "table", out, "--stacks", "--names", "full"]).stdout.splitlines()[2:]
+    names = [row.split(" | ")[0].rstrip().replace(" (launching_modules.py)", "") for row in rows]
+    qualified = python_version(suite) >= (3, 11)
+    forward, helper = ("Attention.forward", "Attention.helper") if qualified else ("forward", "helper")
+    expected = ["Model", "|- Attention", f"|-- {forward}", f"|--- {helper}", "|---- launch", "|----- gemm(float*)",
+                f"|- {'Model.forward' if qualified else 'forward'}", "|-- launch", "|--- gemm(float*)"]
+    check(names == expected, "\n".join(names))
+    rows = suite.run([suite.lamina, "table", out, "--table", "model", "--names", "full"]).stdout.splitlines()
+    traces = {row.split(" | ")[4].rstrip() for row in rows if "gemm" in row}
+    check(len(traces) == 2 and all("Model.forward" in trace or f"{helper} (launching_modules.py:" in trace for trace in traces), traces)
+
+
+def python_version(suite):
+    text = suite.run([hooked.PYTHON, "-c", "import sys; print(sys.version_info[1])"]).stdout
+    return 3, int(text)
+
+
 def test_twice(suite):
     """At start-up and at CUDA's start: one range a call."""
     libraries = os.path.join(suite.build, "sim")

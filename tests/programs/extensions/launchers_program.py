@@ -2,7 +2,7 @@
 
 launchers_program.py [--graph] [--steps N]
 
-nano_ops, stripped_ops, capi_ops, Triton, CuPy, ctypes and raw_ops launch one kernel each (raw_ops: three) in a step, on
+nano_ops, stripped_ops, capi_ops, Triton, CuPy, ctypes, cffi and raw_ops launch one kernel each (raw_ops: three) in a step, on
 the stream that PyTorch has made current. What is not installed or not built is left out, with a line on standard error.
 
 --graph: the steps are replays of one CUDA graph.
@@ -29,6 +29,13 @@ def parse_arguments():
 
 def current_stream():
     return torch.cuda.current_stream().cuda_stream
+
+
+def library_path(name):
+    found = [path for path in (os.path.join(folder, name) for folder in sys.path) if os.path.exists(path)]
+    if not found:
+        raise ImportError(f"{name} is in no folder of sys.path")
+    return found[0]
 
 
 class NanoOps(nn.Module):
@@ -100,14 +107,29 @@ class CtypesLibrary(nn.Module):
 
     def __init__(self):
         super().__init__()
-        found = [path for path in (os.path.join(folder, "ctypes_ops.so") for folder in sys.path) if os.path.exists(path)]
-        if not found:
-            raise ImportError("ctypes_ops.so is in no folder of sys.path")
-        self.scale = ctypes.CDLL(found[0]).ctypes_scale
+        self.scale = ctypes.CDLL(library_path("ctypes_ops.so")).ctypes_scale
         self.scale.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_float, ctypes.c_void_p
 
     def forward(self, values):
         error = self.scale(values.data_ptr(), values.numel(), self.factor, current_stream())
+        if error:
+            raise RuntimeError(f"ctypes_scale: CUDA error {error}")
+
+
+class CffiLibrary(nn.Module):
+    """The same library, called through cffi."""
+
+    factor = 1
+
+    def __init__(self):
+        super().__init__()
+        self.ffi = importlib.import_module("cffi").FFI()
+        self.ffi.cdef("int ctypes_scale(void*, int, float, void*);")
+        self.library = self.ffi.dlopen(library_path("ctypes_ops.so"))
+
+    def forward(self, values):
+        pointers = [self.ffi.cast("void*", pointer) for pointer in (values.data_ptr(), current_stream())]
+        error = self.library.ctypes_scale(pointers[0], values.numel(), float(self.factor), pointers[1])
         if error:
             raise RuntimeError(f"ctypes_scale: CUDA error {error}")
 
@@ -159,7 +181,7 @@ class RawOps(nn.Module):
         return self.out.mean().item()
 
 
-KINDS = (NanoOps, StrippedOps, TritonKernel, CupyKernel, CtypesLibrary, CapiOps, RawOps)
+KINDS = (NanoOps, StrippedOps, TritonKernel, CupyKernel, CtypesLibrary, CffiLibrary, CapiOps, RawOps)
 
 
 class Launchers(nn.Module):
