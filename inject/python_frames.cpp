@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -15,6 +16,9 @@ namespace lamina {
 namespace {
 
 constexpr size_t kTypeOffset = 8;             // PyObject.ob_type
+constexpr size_t kStringLength = 16;          // PyASCIIObject.length, in characters
+constexpr size_t kStringHash = 24;            // PyASCIIObject.hash; -1: not computed yet
+constexpr uint64_t kNoHash = ~uint64_t{0};
 constexpr size_t kMaxSteps = 1000;            // of a check
 constexpr size_t kMaxEncoded = 4;             // bytes of a character
 constexpr std::byte kOwnedByC{3};             // FRAME_OWNED_BY_CSTACK: stands for a call from C since 3.12
@@ -71,11 +75,11 @@ size_t size_of(const void* function) {
 }  // namespace
 
 const PythonFrames::Layout PythonFrames::kLayouts[] = {
-    // minor, thread_frames, innermost, code, previous, instruction, owner, instructions
-    {10, 24, kDirect, 32, 24, 96, 0, 0},
-    {11, 56, 8, 32, 48, 56, 68, 184},
-    {12, 56, 0, 0, 8, 56, 70, 192},
-    {13, 72, kDirect, 0, 8, 56, 70, 200},
+    // minor, thread_frames, innermost, code, previous, instruction, owner, instructions, characters
+    {10, 24, kDirect, 32, 24, 96, 0, 0, 48},
+    {11, 56, 8, 32, 48, 56, 68, 184, 48},
+    {12, 56, 0, 0, 8, 56, 70, 192, 40},
+    {13, 72, kDirect, 0, 8, 56, 70, 200, 40},
 };
 
 // ---- the interpreter
@@ -97,12 +101,13 @@ void PythonFrames::find_interpreter() {
     name_ = member_offset("co_qualname");
     if (name_ == 0) name_ = member_offset("co_name");
     file_ = member_offset("co_filename");
+    first_line_ = member_offset("co_firstlineno");
   }
   if (usable && look_up(evaluation, "_PyEval_EvalFrameDefault")) {
     evaluation_begin_ = reinterpret_cast<uintptr_t>(evaluation);
     evaluation_size_ = size_of(evaluation);
   }
-  usable = usable && name_ != 0 && file_ != 0;
+  usable = usable && name_ != 0 && file_ != 0 && first_line_ != 0;
   if (!usable) log_debug("no Python frames in call stacks: Python %s is not known", version());
   state_.store(usable ? State::kUnchecked : State::kUnusable, std::memory_order_release);
 }
@@ -174,11 +179,25 @@ void PythonFrames::read_frame(const std::byte* frame, PythonFrame* found) const 
     constexpr uint32_t kInstructionBytes = 2;
     found->offset = load<uint32_t>(frame, layout_->instruction) * kInstructionBytes;
     found->called_from_c = true;
-    return;
+  } else {
+    auto* instructions = static_cast<const std::byte*>(found->code) + layout_->instructions;
+    found->offset = static_cast<uint32_t>(pointer(frame, layout_->instruction) - instructions);
+    found->called_from_c = layout_->minor == 11 ? frame[layout_->owner] != std::byte{0} : !previous || skips(previous);
   }
-  found->offset = static_cast<uint32_t>(pointer(frame, layout_->instruction) - static_cast<const std::byte*>(found->code) -
-                                        layout_->instructions);
-  found->called_from_c = layout_->minor == 11 ? frame[layout_->owner] != std::byte{0} : !previous || skips(previous);
+  uint64_t place = reinterpret_cast<uintptr_t>(found->code) + found->offset + (load<uint64_t>(found->code, first_line_) << 48);
+  found->hash = place ^ std::rotl(hash_of(found->name), 20) ^ hash_of(found->file);
+}
+
+// Of its length and last characters, if Python has none yet. What is read lies inside of the object, whatever it consists of.
+uint64_t PythonFrames::hash_of(const void* string) const {
+  auto known = load<uint64_t>(string, kStringHash);
+  if (known != kNoHash) return known;
+  auto length = load<uint64_t>(string, kStringLength);
+  uint64_t hash = length;
+  size_t words = std::clamp<size_t>(length / sizeof(uint64_t), 1, 4);
+  size_t end = layout_->characters + std::max<size_t>(length, sizeof(uint64_t));
+  for (size_t i = 1; i <= words; ++i) hash = PythonFrame::mix(hash ^ load<uint64_t>(string, end - i * sizeof(uint64_t)));
+  return hash;
 }
 
 uint32_t PythonFrames::line(const PythonFrame& frame) const {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,18 +14,15 @@ namespace lamina {
 // A Python function at the instruction that it is at.
 struct PythonFrame {
   const void* code;
+  const void* name;     // of the code, as its file
+  const void* file;
+  uint64_t hash;        // of all that it says: other code may come to lie at its address, and another name at its name's
   uint32_t offset;      // of the instruction in its code, in bytes
   bool called_from_c;   // or else by the frame around it, without a native frame between them
-  const void* name;     // of the code: another one may come to lie at its address
-  const void* file;
 
   static uint64_t mix(uint64_t value) {
     value *= 0x9e3779b97f4a7c15;
     return value ^ value >> 32;
-  }
-  uint64_t hash() const {
-    return (reinterpret_cast<uintptr_t>(code) + offset) ^ std::rotl(reinterpret_cast<uintptr_t>(name), 20) ^
-           std::rotl(reinterpret_cast<uintptr_t>(file), 40);
   }
 };
 
@@ -59,6 +55,7 @@ class PythonFrames {
     size_t code, previous, instruction;  // in a frame
     size_t owner;                        // who the frame belongs to, or that C called it
     size_t instructions;                 // in the code: the first of them
+    size_t characters;                   // in a string of ASCII
   };
   static constexpr size_t kDirect = ~size_t{0};
   static const Layout kLayouts[];
@@ -69,6 +66,7 @@ class PythonFrames {
   void read_frame(const std::byte* frame, PythonFrame* found) const;
   bool skips(const std::byte* frame) const;
   bool check(const std::byte* thread) const;
+  uint64_t hash_of(const void* string) const;
   size_t member_offset(const char* name) const;
   std::string_view text_of(const void* string, std::span<char> room) const;
 
@@ -80,7 +78,7 @@ class PythonFrames {
   uint32_t (*character_)(const void* string, long at) = nullptr;
   const std::byte* code_type_ = nullptr;
   const std::byte* string_type_ = nullptr;
-  size_t name_ = 0, file_ = 0;  // in a code object
+  size_t name_ = 0, file_ = 0, first_line_ = 0;  // in a code object
   uintptr_t evaluation_begin_ = 0, evaluation_size_ = 0;
 };
 

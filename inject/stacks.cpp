@@ -127,7 +127,7 @@ uint32_t Stacks::place_of(uintptr_t return_address) {
 }
 
 uint32_t Stacks::place_of(const PythonFrame& frame) {
-  auto [known, added] = python_places_.try_emplace(frame.hash(), 0);
+  auto [known, added] = python_places_.try_emplace(frame.hash, 0);
   if (!added) return known->second;
   if (place_count_ == kMaxPlaces) return 0;
   known->second = ++place_count_;

@@ -96,7 +96,7 @@ class Stacks {
   LoadedModules modules_{&memory_};
   uint64_t known_unloads_ = 0;
   std::pmr::unordered_map<uintptr_t, uint32_t> places_{&memory_};  // by return address
-  std::pmr::unordered_map<uint64_t, uint32_t> python_places_{&memory_};  // by PythonFrame::hash()
+  std::pmr::unordered_map<uint64_t, uint32_t> python_places_{&memory_};  // by PythonFrame::hash
   std::pmr::unordered_map<uint64_t, uint32_t> nodes_{&memory_};    // parent << 32 | place
   std::pmr::unordered_map<uint64_t, uint32_t> leaves_{&memory_};   // node << 32 | kernel
   std::pmr::vector<Place> new_places_{&memory_};

@@ -10,7 +10,7 @@ void ThreadStacks::operator delete(void* stacks) noexcept { mapped_pages()->deal
 
 uint64_t ThreadStacks::hash_of(uint32_t native, std::span<const PythonFrame> python, const char* kernel) {
   uint64_t hash = reinterpret_cast<uintptr_t>(kernel) ^ static_cast<uint64_t>(native) << 32;
-  for (const PythonFrame& frame : python) hash = PythonFrame::mix(hash ^ frame.hash());
+  for (const PythonFrame& frame : python) hash = PythonFrame::mix(hash ^ frame.hash);
   return PythonFrame::mix(hash);
 }
 

@@ -214,7 +214,8 @@ def test_functions_made_anew(suite):
         if supported(version):
             rows = launched_tree(suite, version, path, "made", "--stacks", "full")
             found = {row[0] for row in rows if row[0].startswith("made_")}
-            check(found == {f"made_{i % 2} (made_{i % 2}.py:{i + 2})" for i in range(200)}, f"{version}: {sorted(found)}")
+            expected = {f"made_{i // 10 % 10} (file_{i // 100}.py:{i % 10 + 2})" for i in range(1000)}
+            check(found == expected, f"{version}: {expected - found}, {found - expected}")
 
 
 if __name__ == "__main__":

@@ -4,21 +4,15 @@ Prints nothing. The call tree is the functions' own.
 """
 import atexit
 import ctypes
+import os
 import sys
 import threading
 
-cuda = ctypes.CDLL("libcuda.so.1")  # without the GIL
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import sim_cuda  # noqa: E402
+
+cuda, function = sim_cuda.start()  # calls there go without the GIL
 cuda_with_gil = ctypes.PyDLL("libcuda.so.1")
-function = ctypes.c_void_p()
-
-
-def start():
-    context, module = ctypes.c_void_p(), ctypes.c_void_p()
-    cuda.cuInit(0)
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-    cuda.cuCtxSetCurrent(context)
-    cuda.cuModuleLoadData(ctypes.byref(module), b"")
-    cuda.cuModuleGetFunction(ctypes.byref(function), module, b"_Z4gemmPf")
 
 
 def launch(library=cuda):
@@ -56,12 +50,11 @@ def run(times=1):
 
 def made():
     """Functions whose code is freed and made anew in the same place."""
-    for i in range(200):
-        names = {"launch": launch}
-        exec(compile("\n" * i + f"def made_{i % 2}():\n  launch()\nmade_{i % 2}()", f"made_{i % 2}.py", "exec"), names)
+    for i in range(1000):
+        line, name = i % 10, f"made_{i // 10 % 10}"
+        exec(compile("\n" * line + f"def {name}():\n  launch()\n{name}()", f"file_{i // 100}.py", "exec"), {"launch": launch})
 
 
-start()
 if "threads" in sys.argv:
     threads = [threading.Thread(target=run, args=(20,)) for _ in range(4)]
     for thread in threads:

@@ -1,20 +1,14 @@
 """Modules that launch kernels through ctypes, on the simulated device."""
-import ctypes
+import os
+import sys
 
 import torch
 from torch import nn
 
-cuda = ctypes.CDLL("libcuda.so.1")
-function = ctypes.c_void_p()
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import sim_cuda  # noqa: E402
 
-
-def start():
-    context, module = ctypes.c_void_p(), ctypes.c_void_p()
-    cuda.cuInit(0)
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-    cuda.cuCtxSetCurrent(context)
-    cuda.cuModuleLoadData(ctypes.byref(module), b"")
-    cuda.cuModuleGetFunction(ctypes.byref(function), module, b"_Z4gemmPf")
+cuda, function = sim_cuda.start()
 
 
 def launch():
@@ -48,5 +42,4 @@ def main():
         model(torch.zeros(2, 4))
 
 
-start()
 main()

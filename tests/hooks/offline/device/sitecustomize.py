@@ -1,7 +1,6 @@
 """For tests without a GPU: starts CUDA on the simulated device in the process under the recorder, and has each MLP of a
 Mistral model launch a kernel there. Python imports it from PYTHONPATH."""
 import builtins
-import ctypes
 import os
 import sys
 
@@ -11,13 +10,10 @@ _import = builtins.__import__
 
 def _kernel():
     """A function that launches a kernel."""
-    cuda = ctypes.CDLL("libcuda.so.1")
-    context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    cuda.cuInit(0)
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-    cuda.cuCtxSetCurrent(context)
-    cuda.cuModuleLoadData(ctypes.byref(module), b"")
-    cuda.cuModuleGetFunction(ctypes.byref(function), module, b"_Z4gemmPf")
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+    import sim_cuda
+
+    cuda, function = sim_cuda.start()
     return lambda: cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, None, None)
 
 
