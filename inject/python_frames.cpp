@@ -2,11 +2,12 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <sys/uio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -16,7 +17,10 @@ namespace lamina {
 namespace {
 
 constexpr size_t kTypeOffset = 8;             // PyObject.ob_type
+constexpr size_t kBytes = 32;                 // PyBytesObject.ob_sval
 constexpr size_t kStringLength = 16;          // PyASCIIObject.length, in characters
+constexpr size_t kStringState = 32;           // of bits
+constexpr unsigned kCompact = 1u << 5;        // the characters follow in the object
 constexpr size_t kStringHash = 24;            // PyASCIIObject.hash; -1: not computed yet
 constexpr uint64_t kNoHash = ~uint64_t{0};
 constexpr size_t kMaxSteps = 1000;            // of a check
@@ -42,11 +46,14 @@ Value load(const void* object, size_t offset) {
 
 const std::byte* pointer(const void* object, size_t offset) { return load<const std::byte*>(object, offset); }
 
-// A load that fails where nothing is mapped.
+// A load that fails where nothing is mapped. The kernel reads the signal set before it finds that there is no such way to set
+// it; unlike the calls made for reading memory, no container forbids this one.
 bool copy_pointer(const void* object, size_t offset, const std::byte** value) {
-  iovec to{value, sizeof(*value)};
-  iovec from{const_cast<std::byte*>(static_cast<const std::byte*>(object) + offset), sizeof(*value)};
-  return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof(*value));
+  constexpr int kNoSuchWay = -1;
+  auto* address = static_cast<const std::byte*>(object) + offset;
+  bool readable = syscall(SYS_rt_sigprocmask, kNoSuchWay, address, nullptr, sizeof(*value)) == -1 && errno == EINVAL;
+  if (readable) *value = pointer(object, offset);
+  return readable;
 }
 
 template <typename Function>
@@ -57,7 +64,8 @@ bool look_up(Function& function, const char* name) {
 
 // A character as UTF-8; gives how many bytes.
 size_t encode(uint32_t c, char* to) {
-  auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
+  auto tail = [&c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
+  if (c >= 0xd800 && c < 0xe000) c = 0xfffd;  // half a character
   if (c < 0x80) return to[0] = static_cast<char>(c), 1;
   if (c < 0x800) return to[0] = static_cast<char>(0xc0 | c >> 6), to[1] = tail(0), 2;
   if (c < 0x10000) return to[0] = static_cast<char>(0xe0 | c >> 12), to[1] = tail(6), to[2] = tail(0), 3;
@@ -84,8 +92,14 @@ const PythonFrames::Layout PythonFrames::kLayouts[] = {
 
 // ---- the interpreter
 
-void PythonFrames::find_interpreter() {
-  if (state_.load(std::memory_order_relaxed) != State::kUnknown) return;
+bool PythonFrames::find_interpreter() {
+  if (state_.load(std::memory_order_relaxed) != State::kUnknown) return false;
+  look_for_interpreter();
+  dlerror();  // of what was not found: the program may ask for its own
+  return has_interpreter();
+}
+
+void PythonFrames::look_for_interpreter() {
   const char* (*version)();
   int (*is_initialized)();
   if (!look_up(version, "Py_GetVersion") || !look_up(is_initialized, "Py_IsInitialized") || !is_initialized()) return;
@@ -95,19 +109,21 @@ void PythonFrames::find_interpreter() {
   bool usable = layout != std::end(kLayouts) && !strstr(version(), "free-threading") &&
                 look_up(this_thread_state_, "PyGILState_GetThisThreadState") && look_up(line_of_, "PyCode_Addr2Line") &&
                 look_up(length_, "PyUnicode_GetLength") && look_up(character_, "PyUnicode_ReadChar") &&
-                look_up(code_type_, "PyCode_Type") && look_up(string_type_, "PyUnicode_Type");
+                look_up(code_type_, "PyCode_Type") && look_up(type_flags_, "PyType_GetFlags") &&
+                (look_up(is_finalizing_, "Py_IsFinalizing") || look_up(is_finalizing_, "_Py_IsFinalizing"));
   if (usable) {
     layout_ = layout;
     name_ = member_offset("co_qualname");
     if (name_ == 0) name_ = member_offset("co_name");
     file_ = member_offset("co_filename");
     first_line_ = member_offset("co_firstlineno");
+    lines_ = member_offset("co_linetable");
   }
   if (usable && look_up(evaluation, "_PyEval_EvalFrameDefault")) {
     evaluation_begin_ = reinterpret_cast<uintptr_t>(evaluation);
     evaluation_size_ = size_of(evaluation);
   }
-  usable = usable && name_ != 0 && file_ != 0 && first_line_ != 0;
+  usable = usable && name_ != 0 && file_ != 0 && first_line_ != 0 && lines_ != 0;
   if (!usable) log_debug("no Python frames in call stacks: Python %s is not known", version());
   state_.store(usable ? State::kUnchecked : State::kUnusable, std::memory_order_release);
 }
@@ -135,8 +151,9 @@ bool PythonFrames::check(const std::byte* thread) const {
     bool is_code = code && copy_pointer(code, kTypeOffset, &type) && type == code_type_;
     if (!skips(frame)) {
       if (!is_code || !copy_pointer(code, name_, &name) || !copy_pointer(code, file_, &file)) return false;
-      if (!copy_pointer(name, kTypeOffset, &type) || type != string_type_) return false;
-      if (!copy_pointer(file, kTypeOffset, &type) || type != string_type_) return false;
+      for (const std::byte* string : {name, file}) {
+        if (!copy_pointer(string, kTypeOffset, &type) || !copy_pointer(type, 0, &code) || !is_string(string)) return false;
+      }
     }
     if (!copy_pointer(frame, layout_->previous, &frame)) return false;
   }
@@ -154,7 +171,8 @@ bool PythonFrames::skips(const std::byte* frame) const { return layout_->minor >
 
 size_t PythonFrames::read(std::span<PythonFrame> frames) {
   State state = state_.load(std::memory_order_acquire);
-  if (state != State::kKnown && state != State::kUnchecked) return 0;
+  if (state < State::kUnchecked) return 0;
+  if (is_finalizing_()) return 0;  // then the states of other threads are freed
   auto* thread = static_cast<const std::byte*>(this_thread_state_());
   if (!thread) return 0;
   if (state == State::kUnchecked) [[unlikely]] {
@@ -185,13 +203,20 @@ void PythonFrames::read_frame(const std::byte* frame, PythonFrame* found) const 
     found->called_from_c = layout_->minor == 11 ? frame[layout_->owner] != std::byte{0} : !previous || skips(previous);
   }
   uint64_t place = reinterpret_cast<uintptr_t>(found->code) + found->offset + (load<uint64_t>(found->code, first_line_) << 48);
-  found->hash = place ^ std::rotl(hash_of(found->name), 20) ^ hash_of(found->file);
+  auto lines = load<uint64_t>(pointer(found->code, lines_), kBytes);  // the first of them tell where its lines begin
+  found->hash = PythonFrame::mix(place + lines) ^ std::rotl(hash_of(found->name), 20) ^ hash_of(found->file);
 }
 
-// Of its length and last characters, if Python has none yet. What is read lies inside of the object, whatever it consists of.
+bool PythonFrames::is_string(const void* object) const {
+  constexpr unsigned long kStringSubclass = 1ul << 28;  // Py_TPFLAGS_UNICODE_SUBCLASS
+  return (type_flags_(pointer(object, kTypeOffset)) & kStringSubclass) != 0;
+}
+
+// Of its length and last characters, if Python has none yet. What is read lies inside of the object, of whatever width.
 uint64_t PythonFrames::hash_of(const void* string) const {
   auto known = load<uint64_t>(string, kStringHash);
   if (known != kNoHash) return known;
+  if ((load<unsigned>(string, kStringState) & kCompact) == 0) return reinterpret_cast<uintptr_t>(string);
   auto length = load<uint64_t>(string, kStringLength);
   uint64_t hash = length;
   size_t words = std::clamp<size_t>(length / sizeof(uint64_t), 1, 4);

@@ -28,17 +28,20 @@ struct PythonFrame {
 
 class PythonFrames {
  public:
-  // Looks for the process's interpreter: it may come after the recorder. Cheap where that is known.
-  void find_interpreter();
+  // Looks for the process's interpreter: it may come after the recorder. True when it was just found. Takes the lock of the
+  // dynamic loader, which a thread may hold that waits for a launch of another: not for use in callbacks.
+  bool find_interpreter();
 
   // This thread's frames, innermost first, as many as fit; gives how many. 0 without an interpreter that is known, and for
   // threads that run no Python.
   size_t read(std::span<PythonFrame> frames);
 
-  // Where Python functions run natively.
-  bool is_evaluation(uintptr_t return_address) const {
-    return return_address - evaluation_begin_ < evaluation_size_;
-  }
+  // Whether there is one, and it is known.
+  bool has_interpreter() const { return state_.load(std::memory_order_acquire) >= State::kUnchecked; }
+
+  // Where Python functions run natively. With an interpreter only.
+  bool is_evaluation(uintptr_t return_address) const { return return_address - evaluation_begin_ < evaluation_size_; }
+  bool knows_evaluation() const { return evaluation_size_ != 0; }
 
   // Of a frame that is open on the calling thread, in UTF-8, cut to `room`. The function's name is qualified
   // (`Attention.forward`) since Python 3.11.
@@ -60,12 +63,14 @@ class PythonFrames {
   static constexpr size_t kDirect = ~size_t{0};
   static const Layout kLayouts[];
 
-  enum class State : uint8_t { kUnknown, kUnchecked, kKnown, kUnusable };
+  enum class State : uint8_t { kUnknown, kUnusable, kUnchecked, kKnown };
 
   const std::byte* innermost(const std::byte* thread) const;
   void read_frame(const std::byte* frame, PythonFrame* found) const;
   bool skips(const std::byte* frame) const;
   bool check(const std::byte* thread) const;
+  void look_for_interpreter();
+  bool is_string(const void* object) const;
   uint64_t hash_of(const void* string) const;
   size_t member_offset(const char* name) const;
   std::string_view text_of(const void* string, std::span<char> room) const;
@@ -77,8 +82,9 @@ class PythonFrames {
   long (*length_)(const void* string) = nullptr;
   uint32_t (*character_)(const void* string, long at) = nullptr;
   const std::byte* code_type_ = nullptr;
-  const std::byte* string_type_ = nullptr;
-  size_t name_ = 0, file_ = 0, first_line_ = 0;  // in a code object
+  unsigned long (*type_flags_)(const void* type) = nullptr;
+  int (*is_finalizing_)() = nullptr;
+  size_t name_ = 0, file_ = 0, first_line_ = 0, lines_ = 0;  // in a code object
   uintptr_t evaluation_begin_ = 0, evaluation_size_ = 0;
 };
 

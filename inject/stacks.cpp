@@ -12,6 +12,7 @@ using namespace format;
 
 bool Stacks::open() {
   on_ = unwinder_.open();
+  if (on_) python_.find_interpreter();
   if (!on_) log_line("no call stacks: libunwind.so.8 was not found; install it, or put it beside liblamina_inject.so");
   return on_;
 }
@@ -22,8 +23,8 @@ uint32_t Stacks::unwind(const uintptr_t* first, KnownCallers& known, std::span<S
   uint64_t begin = host_now();
   // Also while libunwind goes through the list of libraries: a fork meanwhile would leave that locked in the child.
   std::lock_guard lock(mutex_);
+  if (node_count_ == kMaxNodes) return ++lost_, 0;  // no stack can become known
   notice_unloads();
-  python_.find_interpreter();
   known.prepare(generation(), frames.size());
   Unwinder::Unwound unwound = unwinder_.unwind(first, frames, known);
   *count = unwound.size;
@@ -33,13 +34,19 @@ uint32_t Stacks::unwind(const uintptr_t* first, KnownCallers& known, std::span<S
   return stack;
 }
 
+bool Stacks::runs_python(std::span<const SavedReturn> frames) const {
+  if (!python_.has_interpreter()) return false;
+  if (!python_.knows_evaluation()) return true;
+  return std::ranges::any_of(frames, [this](const SavedReturn& frame) { return python_.is_evaluation(frame.address); });
+}
+
 uint32_t Stacks::complete(uint32_t native, std::span<const SavedReturn> frames, std::span<const PythonFrame> python, const char* kernel) {
   uint32_t kernel_id = kernel ? definitions_.kernel_name(kernel)->id : 0;
   std::lock_guard lock(mutex_);
   uint32_t node = python.empty() ? native : with_python(frames, python);
   uint32_t stack = node != 0 && kernel_id != 0 ? leaf_of(node, kernel_id) : node;
   if (stack == 0) ++lost_;
-  return stack;
+  return stack != 0 ? stack : native;
 }
 
 void Stacks::notice_unloads() {
@@ -87,9 +94,14 @@ uint32_t Stacks::with_python(std::span<const SavedReturn> frames, std::span<cons
     }
   };
   for (auto outside = groups - evaluations; outside > 0; --outside) add_group();
+  // With all functions known, evaluations of none are what a switch of stacks (greenlets) has left there.
+  bool trusted = groups >= evaluations || python.size() == kMaxPythonFrames;
   for (size_t i = frames.size(); i-- > 0;) {
-    add(place_of(frames[i].address));
-    if (is_evaluation(frames[i]) && evaluations-- <= groups) add_group();
+    bool evaluates = is_evaluation(frames[i]) && evaluations-- <= groups;
+    trusted = trusted || evaluates;
+    bool stale = node == 0 && !modules_.find(frames[i].address - 1);  // outermost, and no code at all
+    if (trusted && !stale) add(place_of(frames[i].address));
+    if (evaluates) add_group();
   }
   return node;
 }
@@ -110,12 +122,11 @@ Stacks::Cost Stacks::cost() const {
 uint32_t Stacks::place_of(uintptr_t return_address) {
   // The call is before the address: it may be the last of its function.
   uintptr_t address = return_address - 1;
-  auto [known, added] = places_.try_emplace(return_address, 0);
-  if (!added) return known->second;
+  if (auto known = places_.find(return_address); known != places_.end()) return known->second;
   if (place_count_ == kMaxPlaces) return 0;
   const LoadedModules::Module* module = modules_.find(address);
-  known->second = ++place_count_;
-  Place place{known->second, 0, 0, {}, address};
+  uint32_t id = places_[return_address] = ++place_count_;
+  Place place{id, 0, 0, {}, address};
   if (module) {
     place.path = module->path;
     place.module = definitions_.string(module->path)->id;
@@ -123,28 +134,26 @@ uint32_t Stacks::place_of(uintptr_t return_address) {
     place.offset = address - module->bias;
   }
   new_places_.push_back(place);
-  return known->second;
+  return id;
 }
 
 uint32_t Stacks::place_of(const PythonFrame& frame) {
-  auto [known, added] = python_places_.try_emplace(frame.hash, 0);
-  if (!added) return known->second;
+  if (auto known = python_places_.find(frame.hash); known != python_places_.end()) return known->second;
   if (place_count_ == kMaxPlaces) return 0;
-  known->second = ++place_count_;
+  uint32_t id = python_places_[frame.hash] = ++place_count_;
   std::array<char, 1024> room;
   uint32_t function = definitions_.string(python_.function(frame, room))->id;
   uint32_t file = definitions_.string(python_.file(frame, room))->id;
-  definitions_.add_code(known->second, CodeRecord{{}, 0, 0, function, file, python_.line(frame), CodeLanguage::kPython, 0});
-  return known->second;
+  definitions_.add_code(id, CodeRecord{{}, 0, 0, function, file, python_.line(frame), CodeLanguage::kPython, 0});
+  return id;
 }
 
 uint32_t Stacks::new_node(std::pmr::unordered_map<uint64_t, uint32_t>& ids, uint64_t key, const StackRecord& record) {
-  auto [known, added] = ids.try_emplace(key, 0);
-  if (!added) return known->second;
+  if (auto known = ids.find(key); known != ids.end()) return known->second;
   if (node_count_ == kMaxNodes) return 0;
-  known->second = ++node_count_;
-  definitions_.add_stack(known->second, record);
-  return known->second;
+  uint32_t id = ids[key] = ++node_count_;
+  definitions_.add_stack(id, record);
+  return id;
 }
 
 // 0 past the limits, and for place 0.
@@ -162,6 +171,7 @@ uint32_t Stacks::leaf_of(uint32_t node, uint32_t kernel) {
 
 void Stacks::describe(const std::function<void()>& between) {
   if (!on_) return;
+  if (python_.find_interpreter()) forget_addresses();  // stacks were taken for such without Python
   uint64_t lost = 0;
   {
     std::lock_guard lock(mutex_);

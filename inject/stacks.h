@@ -24,8 +24,8 @@ namespace lamina {
 
 class Stacks {
  public:
-  static constexpr size_t kMaxFrames = 128;  // of one stack; what is further out is left away
-  static constexpr size_t kMaxPythonFrames = 64;
+  static constexpr size_t kMaxFrames = 256;  // of one stack; what is further out is left away
+  static constexpr size_t kMaxPythonFrames = 256;
   static constexpr size_t kMaxNodes = 1u << 18;
   static constexpr size_t kMaxPlaces = 1u << 17;
 
@@ -43,6 +43,8 @@ class Stacks {
   // kernel, null if not known. `native`: its id, with these frames.
   uint32_t complete(uint32_t native, std::span<const SavedReturn> frames, std::span<const PythonFrame> python, const char* kernel);
 
+  // Whether Python functions may run in the stack.
+  bool runs_python(std::span<const SavedReturn> frames) const;
   // Of the calling thread.
   size_t read_python(std::span<PythonFrame> frames) { return python_.read(frames); }
 

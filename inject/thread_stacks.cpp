@@ -3,6 +3,14 @@
 #include "inject/callback_memory.h"
 
 namespace lamina {
+namespace {
+
+// Of the cached ids: a stack that has none, and is not unwound again for that; one in which Python functions run.
+constexpr uint32_t kPastLimits = UINT32_MAX;
+constexpr uint32_t kRunsPython = 1u << 31;
+static_assert(Stacks::kMaxNodes < kRunsPython);
+
+}  // namespace
 
 void* ThreadStacks::operator new(size_t bytes) { return mapped_pages()->allocate(bytes); }
 
@@ -21,13 +29,17 @@ uint32_t ThreadStacks::find(Stacks& stacks, const uintptr_t* first, const char* 
     known_.fill({});
   }
   size_t count = 0;
-  uint32_t native = cache_.find(first);
-  if (native == 0) [[unlikely]] {
-    native = stacks.unwind(first, known_callers_, frames_, &count);
-    if (native == 0) return 0;
-    cache_.add({frames_.data(), count}, native);
+  uint32_t known_as = cache_.find(first);
+  if (known_as == 0) [[unlikely]] {
+    uint32_t native = stacks.unwind(first, known_callers_, frames_, &count);
+    if (count == 0) return 0;
+    std::span<const SavedReturn> frames(frames_.data(), count);
+    known_as = native == 0 ? kPastLimits : stacks.runs_python(frames) ? native | kRunsPython : native;
+    cache_.add(frames, known_as);
   }
-  std::span<const PythonFrame> python(python_.data(), stacks.read_python(python_));
+  if (known_as == kPastLimits) return 0;
+  uint32_t native = known_as & ~kRunsPython;
+  std::span<const PythonFrame> python(python_.data(), known_as != native ? stacks.read_python(python_) : 0);
   uint64_t hash = hash_of(native, python, kernel);
   Known& known = known_[hash % known_.size()];
   if (known.hash == hash && known.stack != 0) return known.stack;

@@ -25,9 +25,9 @@ constexpr std::string_view kPlumbingFunctions[] = {
 
 // Packages of Python that launch what the program has written.
 constexpr std::string_view kPlumbingPackages[] = {
-    "torch/", "functorch/", "triton/", "cupy/", "cupyx/", "numba/", "numba_cuda/", "cuda/", "cffi/", "tvm_ffi/", "tvm/", "flashinfer/jit/",
+    "torch/", "functorch/", "greenlet/", "gevent/", "triton/", "cupy/", "cupyx/", "numba/", "numba_cuda/", "cuda/", "cffi/", "tvm_ffi/", "tvm/", "flashinfer/jit/",
 };
-constexpr std::string_view kLauncherPackages[] = {"cupy/", "cupy_backends/", "numba/", "numba_cuda/", "tvm_ffi/", "triton/"};
+constexpr std::string_view kLauncherPackages[] = {"cupy/", "cupy_backends/", "numba/", "numba_cuda/", "tvm_ffi/", "triton/", "greenlet/", "gevent/"};
 constexpr std::string_view kPackageFolders[] = {"/site-packages/", "/dist-packages/"};
 
 constexpr std::string_view kStub = "__device_stub__";
