@@ -365,6 +365,9 @@ def test_stacks_do_no_harm(suite):
         check(not done.stderr, done.stderr)
         bare = suite.run(sim(suite, "sim_stacks", mode), dict(suite.clean, LD_LIBRARY_PATH=os.path.join(suite.build, "sim")))
         check(bare.stdout.split(" at ")[0] == done.stdout.split(" at ")[0], f"{bare.stdout} {done.stdout}")
+    rows, done = call_tree(suite, "loading")
+    check(kernels_of(rows) == {"(anonymous namespace)::in_constructor loading": 1, "main load_launching_library loaded": 1}, rows)
+    check(done.stdout == "no error\n", done.stdout)
     rows, _ = call_tree(suite, "jit")
     check(list(kernels_of(rows).values()) == [3] and "jitted launch_gemm jitted" in list(kernels_of(rows))[0], rows)
 

@@ -208,6 +208,25 @@ def test_launches(suite):
         check(len(traces) == 2 and all(f"launch (launching_program.py:{line}) <- " in trace for trace in traces), f"{version}: {traces}")
 
 
+def test_deep_and_odd(suite):
+    for version, path in pythons().items():
+        if supported(version):
+            names = [row[0] for row in launched_tree(suite, version, path, "deep")]
+            check(names == [f"{name} (launching_program.py)" for name in ("<module>", "deep", "launch")] + ["gemm(float*)"], f"{version}: {names}")
+            names = [row[0] for row in launched_tree(suite, version, path, "odd")]
+            check("odd_name (odd.py)" in names, f"{version}: {names}")
+
+
+def test_threads_at_the_end_of_python(suite):
+    """Their states are freed while they launch."""
+    probe = os.path.join(suite.build, "lib", "python_frames_probe.so")
+    for version, path in pythons().items():
+        if supported(version):
+            command = [path, "-X", "dev", os.path.join(HERE, "launching_program.py"), "end", probe]
+            for attempt in range(2):
+                suite.record(f"end-{version}-{attempt}", command, LAMINA_TORCH="off", LD_LIBRARY_PATH=os.path.join(suite.build, "sim"))
+
+
 def test_functions_made_anew(suite):
     """Code in the place of code that was freed is told apart."""
     for version, path in pythons().items():

@@ -1,12 +1,14 @@
-"""Launches kernels through ctypes from nested functions, on the simulated device: launching_program.py [threads|made|exit]
+"""Launches kernels through ctypes from nested functions, on the simulated device: launching_program.py [MODE [PROBE]]
 
-Prints nothing. The call tree is the functions' own.
+MODE: threads, made (code that is freed and made anew), exit (an exit handler), deep, odd (the name of a file is no plain
+string), end (threads that are in C when Python ends). Prints nothing. The call tree is the functions' own.
 """
 import atexit
 import ctypes
 import os
 import sys
 import threading
+import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import sim_cuda  # noqa: E402
@@ -55,6 +57,26 @@ def made():
         exec(compile("\n" * line + f"def {name}():\n  launch()\n{name}()", f"file_{i // 100}.py", "exec"), {"launch": launch})
 
 
+def deep(depth):
+    if depth:
+        deep(depth - 1)
+    else:
+        launch()
+
+
+def odd():
+    name = type("Name", (str,), {})("odd.py")
+    exec(compile("def odd_name():\n  launch()\nodd_name()", name, "exec"), {"launch": launch})
+
+
+def end():
+    probe = ctypes.CDLL(sys.argv[2], mode=ctypes.RTLD_GLOBAL)
+    ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+    for _ in range(2):
+        threading.Thread(target=lambda: [probe.launch_for(function, 20) for _ in range(1000)], daemon=True).start()
+    time.sleep(0.1)
+
+
 if "threads" in sys.argv:
     threads = [threading.Thread(target=run, args=(20,)) for _ in range(4)]
     for thread in threads:
@@ -63,6 +85,12 @@ if "threads" in sys.argv:
         thread.join()
 elif "made" in sys.argv:
     made()
+elif "deep" in sys.argv:
+    deep(120)
+elif "odd" in sys.argv:
+    odd()
+elif "end" in sys.argv:
+    end()
 elif "exit" in sys.argv:
     atexit.register(run)
 else:

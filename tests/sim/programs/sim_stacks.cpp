@@ -7,6 +7,7 @@
 //   throw      exceptions through the frames of launching functions
 //   jit        through code without unwind tables
 //   plugins    two libraries, one after the other in the same place
+//   loading    a library that waits for a launching thread while it is loaded; says what dlerror() says then
 //   threads    eight threads at once
 #include <dlfcn.h>
 #include <pthread.h>
@@ -117,12 +118,23 @@ void through_jit() {
   for (int i = 0; i < 3; ++i) reinterpret_cast<void (*)(void (*)())>(page)(jitted);
 }
 
-void plugin(const char* name) {
-  std::string folder = "/proc/self/exe";
+std::string in_own_folder(const char* name) {
   char path[4096];
-  ssize_t size = readlink(folder.c_str(), path, sizeof(path) - 1);
+  ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
   std::string program(path, size > 0 ? static_cast<size_t>(size) : 0);
-  void* library = dlopen((program.substr(0, program.rfind('/') + 1) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+  return program.substr(0, program.rfind('/') + 1) + name;
+}
+
+void load_launching_library() {
+  dlerror();
+  if (!dlopen(in_own_folder("libsim_launching_constructor.so").c_str(), RTLD_NOW)) printf("not loaded\n");
+  launch_only("loaded");
+  const char* error = dlerror();
+  printf("%s\n", error ? error : "no error");
+}
+
+void plugin(const char* name) {
+  void* library = dlopen(in_own_folder(name).c_str(), RTLD_NOW | RTLD_LOCAL);
   auto run = library ? reinterpret_cast<void (*)(void (*)(const char*))>(dlsym(library, "plugin_run")) : nullptr;
   if (!run) {
     fprintf(stderr, "%s\n", dlerror());
@@ -147,6 +159,7 @@ int main(int argc, char** argv) {
   if (mode == "small") on_small_stack();
   if (mode == "throw") printf("caught %d\n", catches());
   if (mode == "jit") through_jit();
+  if (mode == "loading") load_launching_library();
   if (mode == "plugins") plugin("libsim_plugin_a.so"), plugin("libsim_plugin_b.so");
   if (mode == "threads") {
     std::vector<std::thread> threads;
