@@ -83,11 +83,11 @@ size_t size_of(const void* function) {
 }  // namespace
 
 const PythonFrames::Layout PythonFrames::kLayouts[] = {
-    // minor, thread_frames, innermost, code, previous, instruction, owner, instructions, characters
-    {10, 24, kDirect, 32, 24, 96, 0, 0, 48},
-    {11, 56, 8, 32, 48, 56, 68, 184, 48},
-    {12, 56, 0, 0, 8, 56, 70, 192, 40},
-    {13, 72, kDirect, 0, 8, 56, 70, 200, 40},
+    // minor, thread_frames, innermost, code, previous, instruction, owner, instructions, characters, anchors, next_anchor
+    {10, 24, kDirect, 32, 24, 96, 0, 0, 48, 48, 8},
+    {11, 56, 8, 32, 48, 56, 68, 184, 48, 56, 16},
+    {12, 56, 0, 0, 8, 56, 70, 192, 40, kDirect, 0},  // since then a frame of C's stands for the call
+    {13, 72, kDirect, 0, 8, 56, 70, 200, 40, kDirect, 0},
 };
 
 // ---- the interpreter
@@ -144,8 +144,11 @@ bool PythonFrames::check(const std::byte* thread) const {
   const std::byte *frame = nullptr, *code = nullptr, *name = nullptr, *file = nullptr, *type = nullptr;
   if (!copy_pointer(thread, layout_->thread_frames, &frame)) return false;
   if (layout_->innermost != kDirect && !copy_pointer(frame, layout_->innermost, &frame)) return false;
+  const std::byte* anchor = nullptr;
+  if (layout_->anchors != kDirect && !copy_pointer(thread, layout_->anchors, &anchor)) return false;
   for (size_t steps = 0; frame; ++steps) {
     if (steps == kMaxSteps) return true;
+    if (anchor && !copy_pointer(anchor, layout_->next_anchor, &anchor)) return false;
     const std::byte* owner = nullptr;
     if (!copy_pointer(frame, layout_->owner / 8 * 8, &owner) || !copy_pointer(frame, layout_->code, &code)) return false;
     bool is_code = code && copy_pointer(code, kTypeOffset, &type) && type == code_type_;
@@ -182,8 +185,13 @@ size_t PythonFrames::read(std::span<PythonFrame> frames) {
     if (!known) return 0;
   }
   size_t count = 0;
+  const std::byte* anchor = layout_->anchors != kDirect ? pointer(thread, layout_->anchors) : nullptr;
   for (const std::byte* frame = innermost(thread); frame && count < frames.size(); frame = pointer(frame, layout_->previous)) {
-    if (!skips(frame)) read_frame(frame, &frames[count++]);
+    if (skips(frame)) continue;
+    PythonFrame& found = frames[count++];
+    read_frame(frame, &found);
+    found.anchor = anchor_of(frame, anchor);
+    if (found.anchor && anchor) anchor = pointer(anchor, layout_->next_anchor);
   }
   return count;
 }
@@ -192,19 +200,29 @@ void PythonFrames::read_frame(const std::byte* frame, PythonFrame* found) const 
   found->code = pointer(frame, layout_->code);
   found->name = pointer(found->code, name_);
   found->file = pointer(found->code, file_);
-  const std::byte* previous = pointer(frame, layout_->previous);
   if (layout_->minor == 10) {
     constexpr uint32_t kInstructionBytes = 2;
     found->offset = load<uint32_t>(frame, layout_->instruction) * kInstructionBytes;
-    found->called_from_c = true;
   } else {
     auto* instructions = static_cast<const std::byte*>(found->code) + layout_->instructions;
     found->offset = static_cast<uint32_t>(pointer(frame, layout_->instruction) - instructions);
-    found->called_from_c = layout_->minor == 11 ? frame[layout_->owner] != std::byte{0} : !previous || skips(previous);
   }
   uint64_t place = reinterpret_cast<uintptr_t>(found->code) + found->offset + (load<uint64_t>(found->code, first_line_) << 48);
   auto lines = load<uint64_t>(pointer(found->code, lines_), kBytes);  // the first of them tell where its lines begin
   found->hash = PythonFrame::mix(place + lines) ^ std::rotl(hash_of(found->name), 20) ^ hash_of(found->file);
+}
+
+// `cframe`: of the innermost evaluation that no frame further in belongs to.
+const void* PythonFrames::anchor_of(const std::byte* frame, const std::byte* cframe) const {
+  if (layout_->minor == 10) return cframe;  // every call is an evaluation
+  const std::byte* previous = pointer(frame, layout_->previous);
+  if (layout_->minor == 11) {
+    if (!cframe || frame[layout_->owner] == std::byte{0}) return nullptr;
+    // A generator that passes an exception on to another is called, and not evaluated.
+    const std::byte* around = pointer(cframe, layout_->next_anchor);
+    return !around || pointer(around, layout_->innermost) == previous ? cframe : nullptr;
+  }
+  return previous && skips(previous) ? previous : nullptr;
 }
 
 bool PythonFrames::is_string(const void* object) const {

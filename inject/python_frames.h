@@ -18,7 +18,8 @@ struct PythonFrame {
   const void* file;
   uint64_t hash;        // of all that it says: other code may come to lie at its address, and another name at its name's
   uint32_t offset;      // of the instruction in its code, in bytes
-  bool called_from_c;   // or else by the frame around it, without a native frame between them
+  // What C has called: a place in the native frame that it is evaluated in. Null: that of the frame around it.
+  const void* anchor;
 
   static uint64_t mix(uint64_t value) {
     value *= 0x9e3779b97f4a7c15;
@@ -39,9 +40,10 @@ class PythonFrames {
   // Whether there is one, and it is known.
   bool has_interpreter() const { return state_.load(std::memory_order_acquire) >= State::kUnchecked; }
 
-  // Where Python functions run natively. With an interpreter only.
+  // Some address in the interpreter's code.
+  uintptr_t code_address() const { return reinterpret_cast<uintptr_t>(this_thread_state_); }
+  // Whether a frame evaluates Python functions. Not all of them are known: compilers put some of its code elsewhere.
   bool is_evaluation(uintptr_t return_address) const { return return_address - evaluation_begin_ < evaluation_size_; }
-  bool knows_evaluation() const { return evaluation_size_ != 0; }
 
   // Of a frame that is open on the calling thread, in UTF-8, cut to `room`. The function's name is qualified
   // (`Attention.forward`) since Python 3.11.
@@ -59,6 +61,7 @@ class PythonFrames {
     size_t owner;                        // who the frame belongs to, or that C called it
     size_t instructions;                 // in the code: the first of them
     size_t characters;                   // in a string of ASCII
+    size_t anchors, next_anchor;         // in PyThreadState: the CFrame of the innermost evaluation; in that: the one around it
   };
   static constexpr size_t kDirect = ~size_t{0};
   static const Layout kLayouts[];
@@ -68,6 +71,7 @@ class PythonFrames {
   const std::byte* innermost(const std::byte* thread) const;
   void read_frame(const std::byte* frame, PythonFrame* found) const;
   bool skips(const std::byte* frame) const;
+  const void* anchor_of(const std::byte* frame, const std::byte* cframe) const;
   bool check(const std::byte* thread) const;
   void look_for_interpreter();
   bool is_string(const void* object) const;

@@ -34,10 +34,13 @@ uint32_t Stacks::unwind(const uintptr_t* first, KnownCallers& known, std::span<S
   return stack;
 }
 
-bool Stacks::runs_python(std::span<const SavedReturn> frames) const {
+bool Stacks::runs_python(std::span<const SavedReturn> frames) {
   if (!python_.has_interpreter()) return false;
-  if (!python_.knows_evaluation()) return true;
-  return std::ranges::any_of(frames, [this](const SavedReturn& frame) { return python_.is_evaluation(frame.address); });
+  std::lock_guard lock(mutex_);
+  const LoadedModules::Module* interpreter = modules_.find(python_.code_address());
+  return interpreter && std::ranges::any_of(frames, [&](const SavedReturn& frame) {
+           return frame.address >= interpreter->begin && frame.address < interpreter->end;
+         });
 }
 
 uint32_t Stacks::complete(uint32_t native, std::span<const SavedReturn> frames, std::span<const PythonFrame> python, const char* kernel) {
@@ -73,36 +76,38 @@ uint32_t Stacks::make_known(const SavedReturn* frames, const Unwinder::Unwound& 
   return node;
 }
 
-// Functions of Python stand inside of the native frame that evaluates them: that which C has called, and those that it has
-// called without C in between. The innermost ones belong together: outside either may be cut.
+// Evaluations outside of all functions of Python are what a switch of stacks (greenlets) has left there: without them, and
+// what is around them.
+std::span<const SavedReturn> Stacks::without_stale(std::span<const SavedReturn> frames, std::span<const PythonFrame> python) const {
+  auto* outermost = static_cast<const uintptr_t*>(python.back().anchor);
+  if (!outermost || python.size() == kMaxPythonFrames) return frames;  // there may be more, which are cut
+  size_t size = frames.size();
+  while (size > 1 && frames[size - 1].location > outermost) --size;
+  bool stale = std::ranges::any_of(frames.subspan(size), [this](const SavedReturn& frame) { return python_.is_evaluation(frame.address); });
+  return stale ? frames.first(size) : frames;
+}
+
+// Functions of Python stand inside of the native frame that evaluates them: that which C has called, with its anchor there,
+// and those that it has called without C in between.
 uint32_t Stacks::with_python(std::span<const SavedReturn> frames, std::span<const PythonFrame> python) {
-  auto is_evaluation = [this](const SavedReturn& frame) { return python_.is_evaluation(frame.address); };
-  auto evaluations = std::ranges::count_if(frames, is_evaluation);
-  auto groups = std::ranges::count_if(python, &PythonFrame::called_from_c);
-  if (!python.back().called_from_c) ++groups;  // its outer part is cut
+  frames = without_stale(frames, python);
   uint32_t node = 0;
   bool known = true;
   auto add = [&](uint32_t place) {
     node = known ? node_of(node, place) : 0;
     known = node != 0;
   };
-  auto add_group = [&] {  // the outermost that is left
-    bool first = true;
-    for (; !python.empty() && (first || !python.back().called_from_c); first = false) {
+  for (size_t i = frames.size(); i-- > 0;) {
+    bool is_code = modules_.find(frames[i].address - 1) != nullptr;
+    if (node != 0 || is_code) add(place_of(frames[i].address));
+    auto stands_here = [&](const PythonFrame& frame) { return !frame.anchor || frame.anchor > frames[i].location; };
+    while (!python.empty() && stands_here(python.back())) {
       add(place_of(python.back()));
       python = python.first(python.size() - 1);
     }
-  };
-  for (auto outside = groups - evaluations; outside > 0; --outside) add_group();
-  // With all functions known, evaluations of none are what a switch of stacks (greenlets) has left there.
-  bool trusted = groups >= evaluations || python.size() == kMaxPythonFrames;
-  for (size_t i = frames.size(); i-- > 0;) {
-    bool evaluates = is_evaluation(frames[i]) && evaluations-- <= groups;
-    trusted = trusted || evaluates;
-    bool stale = node == 0 && !modules_.find(frames[i].address - 1);  // outermost, and no code at all
-    if (trusted && !stale) add(place_of(frames[i].address));
-    if (evaluates) add_group();
   }
+  // In Python 3.10 generators that pass an exception on have no anchor of their own, and take those of others.
+  for (; !python.empty(); python = python.first(python.size() - 1)) add(place_of(python.back()));
   return node;
 }
 

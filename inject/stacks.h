@@ -44,7 +44,7 @@ class Stacks {
   uint32_t complete(uint32_t native, std::span<const SavedReturn> frames, std::span<const PythonFrame> python, const char* kernel);
 
   // Whether Python functions may run in the stack.
-  bool runs_python(std::span<const SavedReturn> frames) const;
+  bool runs_python(std::span<const SavedReturn> frames);
   // Of the calling thread.
   size_t read_python(std::span<PythonFrame> frames) { return python_.read(frames); }
 
@@ -77,6 +77,7 @@ class Stacks {
 
   void notice_unloads();
   uint32_t make_known(const SavedReturn* frames, const Unwinder::Unwound& unwound, KnownCallers& known);
+  std::span<const SavedReturn> without_stale(std::span<const SavedReturn> frames, std::span<const PythonFrame> python) const;
   uint32_t with_python(std::span<const SavedReturn> frames, std::span<const PythonFrame> python);
   uint32_t place_of(uintptr_t return_address);
   uint32_t place_of(const PythonFrame& frame);

@@ -213,6 +213,8 @@ def test_deep_and_odd(suite):
         if supported(version):
             names = [row[0] for row in launched_tree(suite, version, path, "deep")]
             check(names == [f"{name} (launching_program.py)" for name in ("<module>", "deep", "launch")] + ["gemm(float*)"], f"{version}: {names}")
+            names = [row[0].split(" ")[0] for row in launched_tree(suite, version, path, "throw")]
+            check(names == ["<module>", "throw", "outer", "middle", "inner", "launch", "gemm(float*)"], f"{version}: {names}")
             names = [row[0] for row in launched_tree(suite, version, path, "odd")]
             check("odd_name (odd.py)" in names, f"{version}: {names}")
 

@@ -1,6 +1,6 @@
 """Launches kernels through ctypes from nested functions, on the simulated device: launching_program.py [MODE [PROBE]]
 
-MODE: threads, made (code that is freed and made anew), exit (an exit handler), deep, odd (the name of a file is no plain
+MODE: threads, made (code that is freed and made anew), exit (an exit handler), deep, throw, odd (the name of a file is no plain
 string), end (threads that are in C when Python ends). Prints nothing. The call tree is the functions' own.
 """
 import atexit
@@ -64,6 +64,31 @@ def deep(depth):
         launch()
 
 
+def inner():
+    try:
+        yield
+    except ValueError:
+        launch()
+
+
+def middle():
+    yield from inner()
+
+
+def outer():
+    yield from middle()
+
+
+def throw():
+    """Into a generator, which hands it on to others."""
+    generator = outer()
+    next(generator)
+    try:
+        generator.throw(ValueError())
+    except StopIteration:
+        pass
+
+
 def odd():
     name = type("Name", (str,), {})("odd.py")
     exec(compile("def odd_name():\n  launch()\nodd_name()", name, "exec"), {"launch": launch})
@@ -87,6 +112,8 @@ elif "made" in sys.argv:
     made()
 elif "deep" in sys.argv:
     deep(120)
+elif "throw" in sys.argv:
+    throw()
 elif "odd" in sys.argv:
     odd()
 elif "end" in sys.argv:

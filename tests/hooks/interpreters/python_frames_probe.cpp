@@ -19,7 +19,7 @@ extern "C" __attribute__((visibility("default"))) const char* read_frames() {
   size_t count = reader.read(frames);
   text.clear();
   for (const PythonFrame& frame : std::span(frames.data(), count)) {
-    text += frame.called_from_c ? ">" : "";
+    text += frame.anchor ? ">" : "";
     text.append(reader.function(frame, function)).append("|").append(reader.file(frame, file));
     text.append("|").append(std::to_string(reader.line(frame))).append("\n");
   }
