@@ -24,6 +24,8 @@ OUTPUTS = {
     "torch.decode_2.model.txt": ["table", "h200-torch", "--phase", "decode_2", "--table", "model"],
     "torch.graph.decode_2.model.txt": ["table", "h200-torch-graph", "--phase", "decode_2", "--table", "model"],
     "callers.txt": ["table", "h200-callers"],
+    "python.stacks.txt": ["table", "h200-python", "--stacks", "full", "--names", "full"],
+    "python.model.txt": ["table", "h200-python", "--table", "model", "--names", "full"],
     "callers.model.txt": ["table", "h200-callers", "--table", "model", "--names", "full"],
     "callers.stacks.txt": ["table", "h200-callers", "--stacks", "full", "--names", "full"],
     "raw_ops.decode_2.model.txt": ["table", "h200-raw-ops", "--phase", "decode_2", "--table", "model"],
