@@ -16,11 +16,11 @@ constexpr std::string_view kModuleMarker = "{'Module':";  // of vLLM, SGLang and
 constexpr std::string_view kHookDomain = "lamina";  // of the PyTorch hook
 constexpr std::string_view kEmitNvtxOp = ", op_id = ";
 constexpr std::string_view kExtensionCall = ") <- ";
-constexpr std::string_view kTritonLauncher = " <- __triton_launcher.so";  // any kernel may come from there
+constexpr std::string_view kTritonLauncher = " <- __triton_launcher.";  // any kernel may come from there
 
 // `aten::mm(…)` and `raw_ops.rotary_embedding(…) <- raw_ops.so`, not a module's `Linear(…) @ Net.up` nor a step.
 bool is_hook_op(std::string_view text) {
-  if (text.find(" @ ") != std::string_view::npos || text.ends_with(kTritonLauncher)) return false;
+  if (text.find(" @ ") != std::string_view::npos || text.find(kTritonLauncher) != std::string_view::npos) return false;
   return text.substr(0, text.find('(')).find("::") != std::string_view::npos || text.find(kExtensionCall) != std::string_view::npos;
 }
 

@@ -28,6 +28,26 @@ TEST(Attribution, KernelStandsUnderTheOpenCalls) {
   EXPECT_EQ(result.account().launches[0], 3);
 }
 
+// Triton's launcher has a range with the arguments; which function called it is known by the call stack.
+TEST(Attribution, ALaunchersTraceGoesOnInPython) {
+  constexpr std::string_view kLibrary = "/x/__triton_launcher.cpython-312-x86_64-linux-gnu.so";
+  ProfileBuilder p;
+  p.define(RecordKind::kCode, 0, 1, CodeRecord{{}, p.string(kLibrary), 0, p.string("launch"), 0, 0, CodeLanguage::kNative, 0});
+  p.define(RecordKind::kCode, 0, 2, CodeRecord{{}, 0, 0, p.string("Net.forward"), p.string("/x/net.py"), 7, CodeLanguage::kPython, 0});
+  p.define(RecordKind::kStack, 0, 1, StackRecord{{}, 0, 2, 0, 0});
+  p.define(RecordKind::kStack, 0, 2, StackRecord{{}, 1, 1, 0, 0});
+  auto launch = [&](uint32_t correlation, uint32_t stack) {
+    p.thread().push("Net @ Net", "lamina").push("__triton_launcher.launch(int) <- __triton_launcher.cpython-312-x86_64-linux-gnu.so", "lamina");
+    p.thread().record(RecordKind::kCallStack, 0, stack, RecordHeader{}).launch(correlation).pop().pop();
+    p.kernel(correlation, "k", 1);
+  };
+  for (uint32_t i = 1; i <= 2; ++i) launch(i, 2);
+  launch(3, 0);
+  constexpr char kTrace[] = "launch(int) <- __triton_launcher.so";
+  std::string with_python = std::string("Net 1\n  k 1 [") + kTrace + " <- Net.forward (net.py:7)]\n";
+  EXPECT_EQ(model_text(read_back(p), "all"), with_python + with_python + "Net 1\n  k 1 [" + kTrace + "]\n");
+}
+
 TEST(Attribution, RowWithoutModuleIsTheLast) {
   ProfileBuilder p;
   p.thread().launch(1).push("mlp").launch(2).pop();

@@ -132,6 +132,21 @@ TEST(RecorderDefinitions, PhasesAndModulesAreUnique) {
   EXPECT_EQ(definitions.string("mlp")->phase, 0);
 }
 
+// What tells by itself where its kernels come from needs no call stack.
+TEST(RecorderDefinitions, OpsAndExtensionCallsAreOpsButNotTritonsLauncher) {
+  std::vector<PhasePattern> patterns;
+  Definitions definitions(patterns);
+  uint32_t hook = definitions.string("lamina")->id;
+  for (const char* text : {"aten::mm(bfloat16[4, 4])", "raw_ops.scale(float32[4]) <- raw_ops.so", "f(int) <- a.cpython-312-x86_64-linux-gnu.so"}) {
+    EXPECT_TRUE(definitions.string(text, hook)->is_op) << text;
+    EXPECT_FALSE(definitions.string(text)->is_op) << text;
+  }
+  for (const char* text : {"Linear(weight=float32[4]) @ Net.up", "launch(int) <- __triton_launcher.so",
+                           "__triton_launcher.launch(int) <- __triton_launcher.cpython-312-x86_64-linux-gnu.so"}) {
+    EXPECT_FALSE(definitions.string(text, hook)->is_op) << text;
+  }
+}
+
 TEST(RecorderDefinitions, LongTextIsCut) {
   std::vector<PhasePattern> patterns;
   Definitions definitions(patterns);
