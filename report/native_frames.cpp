@@ -20,7 +20,7 @@ constexpr std::string_view kPlumbingFunctions[] = {
     "std::",       "__gnu_cxx::",     "pybind11::",         "nanobind::",    "c10::impl::",       "c10::detail::",
     "c10::guts::", "c10::Dispatcher", "c10::KernelFunction", "cudaLaunch",   "cudaGraphLaunch",   "cudaMemcpy",
     "cudaMemset",  "__cudart",        "cudart::",           "libcudart_static", "__libc_start", "_start",
-    "__clone",     "start_thread",    "nb_func_",           "torch::detail::wrap_pybind",
+    "__clone",     "start_thread",    "nb_func_",           "torch::detail::wrap_pybind", "__tsan_", "__asan_", "asan_thread_start", "__interceptor_",
 };
 
 // Packages of Python that launch what the program has written.

@@ -332,7 +332,9 @@ def test_stacks_are_the_call_tree(suite):
     rows, _ = call_tree(suite, "calls")
     check(kernels_of(rows) == {f"main run_step forward {caller} launch_gemm gemm": 12 for caller in ("attention", "mlp")}, rows)
     rows, _ = call_tree(suite, "threads")
-    check(kernels_of(rows) == {f"run_step forward {caller} launch_gemm gemm": 6400 for caller in ("attention", "mlp")}, rows)
+    # The threads' lambda is a frame only where it is not inlined.
+    kernels = {path[path.find("run_step"):]: count for path, count in kernels_of(rows).items()}
+    check(kernels == {f"run_step forward {caller} launch_gemm gemm": 6400 for caller in ("attention", "mlp")}, rows)
 
 
 def test_stacks_in_ranges(suite):
