@@ -3,7 +3,8 @@
 // return address is, which this reads along the way down the tree. So a known stack costs a comparison for each of its
 // frames, and no unwinding.
 //
-// Reading is safe: a frame's place is only looked at once all frames below it are known to be there.
+// A frame's place is only looked at once all frames below it are known to be there, so that it lies on the stack at hand. (Not
+// if a fiber's stack was replaced by a smaller one in the same place, and a frame of varying size left all of these alike.)
 #pragma once
 
 #include <array>

@@ -23,7 +23,7 @@ uint32_t Stacks::unwind(const uintptr_t* first, KnownCallers& known, std::span<S
   uint64_t begin = host_now();
   // Also while libunwind goes through the list of libraries: a fork meanwhile would leave that locked in the child.
   std::lock_guard lock(mutex_);
-  if (node_count_ == kMaxNodes) return ++lost_, 0;  // no stack can become known
+  if (node_count_ == kMaxNodes) return lose(), 0;  // no stack can become known
   notice_unloads();
   known.prepare(generation(), frames.size());
   Unwinder::Unwound unwound = unwinder_.unwind(first, frames, known);
@@ -48,7 +48,7 @@ uint32_t Stacks::complete(uint32_t native, std::span<const SavedReturn> frames, 
   std::lock_guard lock(mutex_);
   uint32_t node = python.empty() ? native : with_python(frames, python);
   uint32_t stack = node != 0 && kernel_id != 0 ? leaf_of(node, kernel_id) : node;
-  if (stack == 0) ++lost_;
+  if (stack == 0) lose();
   return stack != 0 ? stack : native;
 }
 
@@ -66,10 +66,7 @@ uint32_t Stacks::make_known(const SavedReturn* frames, const Unwinder::Unwound& 
   uint32_t caller = unwound.caller;
   for (size_t i = node != 0 ? unwound.new_size : unwound.size; i-- > 0;) {
     node = node_of(node, place_of(frames[i].address));
-    if (node == 0) {
-      ++lost_;
-      return 0;
-    }
+    if (node == 0) return 0;
     // The innermost one is no caller.
     if (i > 0 && i < unwound.new_size) caller = known.add(frames[i], caller, unwound.complete ? node : 0);
   }
@@ -183,7 +180,7 @@ void Stacks::describe(const std::function<void()>& between) {
     notice_unloads();
     described_.assign(new_places_.begin(), new_places_.end());
     new_places_.clear();
-    std::swap(lost, lost_);
+    lost = lost_.exchange(0);
   }
   for (const Place& place : described_) {
     describe(place);

@@ -45,6 +45,9 @@ class Stacks {
 
   // Whether Python functions may run in the stack.
   bool runs_python(std::span<const SavedReturn> frames);
+  // A launch has no stack because of the limits.
+  void lose() { lost_.fetch_add(1, std::memory_order_relaxed); }
+
   // Of the calling thread.
   size_t read_python(std::span<PythonFrame> frames) { return python_.read(frames); }
 
@@ -106,7 +109,7 @@ class Stacks {
   std::vector<Place> described_;  // the writer's own; no local one, which a fork would leave without an owner
   uint32_t place_count_ = 0;
   uint32_t node_count_ = 0;
-  uint64_t lost_ = 0;
+  std::atomic<uint64_t> lost_{0};  // launches without their stack
 };
 
 }  // namespace lamina

@@ -37,7 +37,7 @@ uint32_t ThreadStacks::find(Stacks& stacks, const uintptr_t* first, const char* 
     known_as = native == 0 ? kPastLimits : stacks.runs_python(frames) ? native | kRunsPython : native;
     cache_.add(frames, known_as);
   }
-  if (known_as == kPastLimits) return 0;
+  if (known_as == kPastLimits) return stacks.lose(), 0;
   uint32_t native = known_as & ~kRunsPython;
   std::span<const PythonFrame> python(python_.data(), known_as != native ? stacks.read_python(python_) : 0);
   uint64_t hash = hash_of(native, python, kernel);
