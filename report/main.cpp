@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <sstream>
 
-#include "report/commands.h"
+#include "report/commands/commands.h"
 #include "report/errors.h"
 #include "report/output.h"
 

@@ -10,11 +10,11 @@
 
 #include "profile_builder.h"
 #include "report/errors.h"
-#include "report/info.h"
-#include "report/layerwise_json.h"
-#include "report/raw_json.h"
-#include "report/report_context.h"
-#include "report/tables.h"
+#include "report/load/layerwise_json.h"
+#include "report/load/report_context.h"
+#include "report/render/info.h"
+#include "report/render/raw_json.h"
+#include "report/render/tables.h"
 
 namespace lamina {
 namespace {

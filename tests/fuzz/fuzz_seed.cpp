@@ -1,7 +1,7 @@
 #include "fuzz_seed.h"
 
 #include "read_back.h"
-#include "report/profile_file.h"
+#include "report/records/profile_file.h"
 
 namespace lamina {
 

@@ -8,7 +8,7 @@
 #include "inject/file_writer.h"
 #include "read_back.h"
 #include "report/errors.h"
-#include "report/raw_json.h"
+#include "report/render/raw_json.h"
 
 namespace lamina {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/launch.h"
+#include "report/run/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "report/child_process.h"
 #include "report/errors.h"
+#include "report/run/child_process.h"
 
 namespace lamina {
 namespace {

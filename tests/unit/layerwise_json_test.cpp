@@ -1,4 +1,4 @@
-#include "report/layerwise_json.h"
+#include "report/load/layerwise_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

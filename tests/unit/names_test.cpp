@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "inject/phases.h"
-#include "report/activity_names.h"
-#include "report/module_path.h"
-#include "report/step_name.h"
-#include "report/summarize.h"
+#include "report/attribution/activity_names.h"
+#include "report/attribution/module_path.h"
+#include "report/tree/step_name.h"
+#include "report/tree/summarize.h"
 
 namespace lamina {
 namespace {

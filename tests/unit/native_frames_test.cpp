@@ -1,7 +1,7 @@
 // How frames of native call stacks are named, and which are left out.
 #include <gtest/gtest.h>
 
-#include "report/native_frames.h"
+#include "report/attribution/native_frames.h"
 
 namespace lamina {
 namespace {

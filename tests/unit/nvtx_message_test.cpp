@@ -1,12 +1,12 @@
 // What NVTX messages mean: a row for each message that frameworks and the PyTorch hook are known to emit.
-#include "report/nvtx_message.h"
+#include "report/attribution/nvtx_message.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "report/python_literal.h"
+#include "report/attribution/python_literal.h"
 
 namespace lamina {
 namespace {

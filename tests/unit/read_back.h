@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "profile_builder.h"
-#include "report/layer_report.h"
-#include "report/profile.h"
+#include "report/load/profile.h"
+#include "report/tree/layer_report.h"
 
 namespace lamina {
 

@@ -8,8 +8,8 @@
 #include "inject/definitions.h"
 #include "inject/phases.h"
 #include "inject/start_end_ranges.h"
-#include "report/definitions.h"
-#include "report/profile_file.h"
+#include "report/records/definitions.h"
+#include "report/records/profile_file.h"
 
 namespace lamina {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/report_context.h"
+#include "report/load/report_context.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/tables.h"
+#include "report/render/tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "report/layerwise_json.h"
+#include "report/load/layerwise_json.h"
 
 namespace lamina {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "inject/definitions.h"
-#include "report/profile_file.h"
+#include "report/records/profile_file.h"
 
 namespace lamina {
 namespace {

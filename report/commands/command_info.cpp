@@ -1,0 +1,24 @@
+// `lamina info`: what a profile holds and what it lacks.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "report/commands/commands.h"
+#include "report/output.h"
+#include "report/render/info.h"
+
+namespace lamina {
+
+void add_info_command(CLI::App& command) {
+  auto profile = std::make_shared<std::string>();
+  command.add_option("PROFILE", *profile, "Profile folder, or one file of it")->required();
+  command.callback([profile] {
+    LayerTree tree({});
+    std::vector<Process> processes = read_profile(*profile, tree);
+    LayerReport report;
+    tree.finish(report);
+    write_stdout(info_text(*profile, processes, report));
+  });
+}
+
+}  // namespace lamina

@@ -1,0 +1,18 @@
+// The layerwise JSON, as vLLM's layerwise profiler and `lamina json` write it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "report/tree/layer_report.h"
+
+namespace lamina {
+
+// Throws InputError with the file name and the place in the document.
+LayerReport read_layerwise_json(const std::string& text, const std::string& file_name);
+
+// Of each phase the steps that the report holds: load it with every step. Names may hold bytes that are not UTF-8: dump
+// the result with error_handler_t::replace.
+nlohmann::ordered_json write_layerwise_json(const LayerReport& report);
+
+}  // namespace lamina

@@ -1,0 +1,87 @@
+#include "report/load/load_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "report/errors.h"
+#include "report/load/layerwise_json.h"
+#include "report/load/profile.h"
+#include "report/load/report_context.h"
+#include "report/output.h"
+#include "report/tree/step_name.h"
+
+namespace lamina {
+namespace {
+
+constexpr size_t kMaxJsonBytes = size_t{2} << 30;
+
+bool is_profile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return true;
+  if (std::filesystem::path(path).extension() == format::kFileSuffix) return true;
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // what is read from a pipe is gone
+  std::ifstream file(path, std::ios::binary);
+  char magic[sizeof(format::kMagic)] = {};
+  file.read(magic, sizeof(magic));
+  return memcmp(magic, format::kMagic, sizeof(magic)) == 0;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(fmt::format("{}: {}", path, strerror(errno)));
+  std::string text;
+  std::vector<char> buffer(1u << 20);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0) {
+    text.append(buffer.data(), static_cast<size_t>(file.gcount()));
+    if (text.size() > kMaxJsonBytes) throw InputError(path + ": too large for a layerwise JSON");
+  }
+  return text;
+}
+
+bool nothing_left(const std::vector<Process>& processes) {
+  return std::all_of(processes.begin(), processes.end(), [](const Process& process) {
+    const auto& counts = process.account.activities;
+    return !process.damage.empty() && std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; });
+  });
+}
+
+void tell_problems(const Process& process) {
+  if (!process.damage.empty()) {
+    const Damage& first = process.damage.front();
+    print_message(fmt::format("{}: {} at offset {}: what stands there is missing from the report", process.path, first.what, first.offset));
+  } else if (!process.ended) {
+    print_message(fmt::format("{}: the end is missing (the program was killed or is still running): see `lamina info`", process.path));
+  }
+}
+
+}  // namespace
+
+LayerReport load_report(const std::string& path, const LoadOptions& options) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) throw InputError(path + ": no such profile");
+  if (!is_profile(path)) return read_layerwise_json(read_text(path), path);
+  LayerTree::Options tree_options;
+  auto wanted = options.phase ? split_step_name(*options.phase) : std::nullopt;
+  tree_options.details = [&](std::string_view phase, uint32_t step) {
+    return options.steps != StepDetail::kFirst || (wanted && wanted->phase == phase && wanted->number == step);
+  };
+  LayerTree tree(std::move(tree_options));
+  std::vector<Process> processes = read_profile(path, tree, options.rank, {}, options.stacks);
+  if (nothing_left(processes)) {
+    const Damage& first = processes.front().damage.front();
+    throw InputError(fmt::format("{}: {} at offset {}: no kernel is left", processes.front().path, first.what, first.offset));
+  }
+  LayerReport report;
+  report.context = report_context(processes);
+  tree.finish(report);
+  for (const Process& process : processes) tell_problems(process);
+  return report;
+}
+
+}  // namespace lamina

@@ -1,0 +1,31 @@
+// The one way to a LayerReport: from a profile folder, one file of it, or a layerwise JSON.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "report/attribution/attribution.h"
+#include "report/tree/layer_report.h"
+
+namespace lamina {
+
+// What is kept of the steps of a phase. The first one has a model tree in any case.
+enum class StepDetail {
+  kFirst,      // of others nothing
+  kSummaries,  // a summary of each
+  kModels,     // a model tree of each too: memory grows with the number of kernels
+};
+
+struct LoadOptions {
+  StepDetail steps = StepDetail::kFirst;
+  std::optional<std::string> phase;    // `decode_7`: keep those of that step too
+  StackView stacks = StackView::kUsual;  // of a profile
+  std::optional<uint32_t> rank;        // of a profile: only that process
+};
+
+// Throws InputError. What is damaged or missing in a profile but leaves the rest of use is told on stderr, in a line a
+// file.
+LayerReport load_report(const std::string& path, const LoadOptions& options);
+
+}  // namespace lamina

@@ -1,0 +1,64 @@
+// The finished result that every renderer reads: phases, their steps, and for each a tree of layers. It comes from a
+// profile (layer_tree.h) or from a layerwise JSON (layerwise_json.h), and knows nothing of records.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lamina {
+
+// When a GPU worked during a step. Microseconds; over several devices the sum.
+struct GpuTime {
+  double span_us = 0;                    // from the begin of its first kernel to the end of its last
+  double busy_us = 0;                    // at least one stream at work
+  double communication_us = 0;           // NCCL and its like at work on some stream
+  double exposed_communication_us = 0;   // ... and nothing else
+};
+
+// A row of the summary table: all calls with the same path of names.
+struct SummaryNode {
+  std::string name;
+  double cuda_time_us = 0;
+  double pct_cuda_time = 0;  // 0..100, of the sum over the roots
+  double invocations = 0;
+  std::vector<SummaryNode> children;
+  double idle_before_us = 0;  // of its kernels, and of those inside: the GPU had nothing to do until they came
+};
+
+// A row of the model table: one call, or one kernel execution (cpu_time_us 0).
+struct ModelNode {
+  std::string name;
+  double cpu_time_us = 0;
+  double cuda_time_us = 0;
+  double pct_cuda_time = 0;
+  std::string trace;  // kernels: enclosing ops, innermost first, " <- " between; in no op the module with its inputs
+  std::vector<ModelNode> children;
+  std::string path = {};  // modules: the names of the instance, from the root down; empty where it is not known
+};
+
+// One opening of a phase: `decode_7` is step 7 of phase `decode`.
+struct StepReport {
+  uint32_t number = 1;  // from 1
+  nlohmann::ordered_json metadata = {{"num_running_seqs", nullptr}};
+  std::vector<SummaryNode> summary;
+  std::vector<ModelNode> model;  // may be left out (load_report.h)
+  std::optional<GpuTime> gpu = {};  // of a profile
+};
+
+struct PhaseReport {
+  std::string name = {};
+  uint64_t step_count = 0;             // steps recorded; `steps` may hold fewer of them
+  std::vector<SummaryNode> summary = {};    // the sum of all steps
+  std::vector<SummaryNode> libraries = {};  // what each has launched in all steps; the most time first. Not of a layerwise JSON
+  std::vector<StepReport> steps = {};       // with details, in order; the first is always there when step_count > 0
+};
+
+struct LayerReport {
+  nlohmann::ordered_json context = nlohmann::ordered_json::object();  // as the layerwise JSON has it
+  std::vector<PhaseReport> phases;                                    // in order of first opening
+};
+
+}  // namespace lamina

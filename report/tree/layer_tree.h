@@ -1,0 +1,133 @@
+// The layer tree while it grows: attribution enters calls and adds activities, and finish() gives the LayerReport.
+// Two trees share the names: the summary (calls with the same path of names are one node; always kept, for each phase)
+// and the model (each call and each kernel execution is a node; kept for the steps that will be shown in detail).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "report/tree/layer_report.h"
+
+namespace lamina {
+
+// When something first happened, in the order of its thread: a launch, and within a graph the node.
+struct Order {
+  uint64_t major = 0;
+  uint64_t minor = 0;
+  auto operator<=>(const Order&) const = default;
+};
+
+// A place in the tree. `model` is 0 in steps without details.
+struct Position {
+  uint32_t summary = 0;
+  uint32_t model = 0;
+  bool operator==(const Position&) const = default;
+};
+
+// What a call is, by ids of LayerTree::name_id(). The summary knows names only, the model tree instances too.
+struct LayerName {
+  uint32_t name = 0;
+  uint32_t path = 0;  // of the instance; 0: not known
+  bool operator==(const LayerName&) const = default;
+};
+
+class LayerTree {
+ public:
+  // Rows of the model tree are bounded: further calls of a program without phases go into one row.
+  static constexpr size_t kMaxModelNodes = 4u << 20;
+
+  // Deeper ranges fold into the one at this depth, so that what walks a report may recurse and JSON readers can read it.
+  static constexpr uint32_t kMaxDepth = 400;
+
+  struct Options {
+    // Whether the model tree of a phase's step is kept. That of the first step seen always is.
+    std::function<bool(std::string_view phase, uint32_t step)> details = [](auto, auto) { return false; };
+    bool merge_instances = true;  // `layers.0`, `layers.1`, … are one row of the summary
+  };
+
+  explicit LayerTree(Options options) : options_(std::move(options)) {}
+
+  // The place outside of every layer in a step of a phase (number from 1); the same for the same arguments.
+  Position step(std::string_view phase, uint32_t number);
+
+  // A call begins at `parent`: a new model node, and one invocation of the summary node.
+  Position enter(Position parent, LayerName call, Order order);
+  void add_cpu_time(Position call, double us);
+  // The row `(no module)` of a step, for what has no layer: the last. To be entered once a step.
+  Position enter_no_module(Position root);
+
+  // How many sequences a step runs. Steps of one number are one step of several processes: where these disagree, nothing
+  // is known.
+  void set_sequences(std::string_view phase, uint32_t step, uint64_t sequences);
+
+  // A kernel, memcpy or memset of `us` microseconds at `parent`.
+  void add_activity(Position parent, uint32_t name, uint32_t trace, double us, Order order);
+
+  // Kernels that a library has launched in the phase whose root this is in the summary.
+  void add_library(uint32_t summary_root, uint32_t name, double us, uint64_t count);
+
+  uint32_t name_id(std::string_view text);
+  const std::string& name(uint32_t id) const { return names_[id]; }
+
+  // Gives the summary's path of names, outermost first, and its phase. For `lamina dump`.
+  std::vector<std::string_view> path(Position position) const;
+  std::string_view phase(Position position) const;
+
+  // A phase's name may be known late: `startup` or `all` of a process is decided by its first phase.
+  void rename_phase(std::string_view from, std::string_view to);
+
+  // Adds what the tree holds to the report; phases in which nothing happened are left out.
+  void finish(LayerReport& report) const;
+
+ private:
+  struct Node {
+    uint32_t parent = 0;
+    uint32_t name = 0;
+    uint32_t path = 0;   // of calls
+    uint32_t trace = 0;  // of activities
+    uint32_t depth = 0;
+    Order order;
+    double cpu_us = 0;
+    double cuda_us = 0;  // of its own activities; sums of the subtree are made by finish()
+    uint64_t invocations = 0;
+  };
+  struct Step {
+    Position root;
+    std::optional<uint64_t> sequences;
+    bool disagree = false;  // about the sequences
+  };
+  struct Phase {
+    std::string name;
+    uint32_t summary_root = 0;
+    std::map<std::string, SummaryNode> libraries;
+    size_t step_count = 0;
+    std::vector<bool> steps;            // by number: seen
+    std::map<uint32_t, Step> detailed;  // the steps with a model tree, by number
+  };
+
+  uint32_t new_node(std::vector<Node>& nodes, uint32_t parent, uint32_t name, Order order);
+  uint32_t summary_child(uint32_t parent, uint32_t name, bool activity, Order order);
+  uint32_t model_child(uint32_t parent, uint32_t name, Order order);
+  Phase& find_phase(std::string_view name);
+
+  uint32_t summary_name(uint32_t name);
+
+  Options options_;
+  std::vector<std::string> names_{""};
+  std::vector<uint32_t> summary_names_;  // by name; 0: not asked for yet
+  std::unordered_map<std::string, uint32_t> name_ids_{{"", 0}};
+  std::vector<Node> summary_ = std::vector<Node>(1);
+  std::vector<Node> model_ = std::vector<Node>(1);
+  std::unordered_map<uint64_t, uint32_t> summary_children_;  // parent << 32 | name, the top bit for activities
+  std::unordered_map<uint32_t, uint32_t> further_rows_;      // model parent: its row of what is past the limit
+  std::unordered_map<uint64_t, Position> no_module_rows_;    // by root: summary << 32 | model
+  std::vector<Phase> phases_;
+};
+
+}  // namespace lamina
