@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -163,13 +164,12 @@ bool Recorder::finish_was_asked() {
   return finish_asked_;
 }
 
-// Definitions are drained after what refers to them and written before. To read the symbols of a large library takes long:
-// what the threads say meanwhile leaves their buffers, and is written in the next round.
+// Definitions are drained after what refers to them and written before.
 void Recorder::write_round(bool all_activity) {
   std::lock_guard lock(write_mutex_);
   Chunks chunks = std::exchange(late_, {});
   drain(chunks, all_activity);
-  stacks.describe([this] { drain(late_, false); });
+  describe_stacks();
   definitions.add_loss(LossKind::kActivityRecords, activity.take_lost());
   definitions.add_loss(LossKind::kSignalHandlers, Busy::take_left_out());
   std::span<const char> records = definitions.drain();
@@ -178,6 +178,17 @@ void Recorder::write_round(bool all_activity) {
   bool good = file_.write(header, records);
   for (auto& [chunk, bytes] : chunks) good = good && file_.write(chunk, bytes);
   if (!good) stop(file_.problem().c_str());
+}
+
+// To read the symbols of a large library takes long, so that is done beside: what the threads say meanwhile leaves their
+// buffers, and is written in the next round.
+void Recorder::describe_stacks() {
+  if (!stacks.take_new_places()) return;
+  constexpr auto kDrainInterval = std::chrono::milliseconds(10);
+  constexpr auto kThreadIfThereIsOne = std::launch::async | std::launch::deferred;
+  auto described = std::async(kThreadIfThereIsOne, [this] { stacks.describe_places(); });
+  while (described.wait_for(kDrainInterval) == std::future_status::timeout) drain(late_, false);
+  described.get();
 }
 
 // All that there is now.

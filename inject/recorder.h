@@ -85,6 +85,7 @@ class Recorder {
   std::array<std::mutex*, 6> mutexes_across_fork();
   void write_round(bool all_activity);
   void write_all();
+  void describe_stacks();
   void drain(Chunks& chunks, bool all_activity);
   void drain_thread(ThreadLog& log, Chunks& chunks);
   void free_finished_threads();

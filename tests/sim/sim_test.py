@@ -206,9 +206,8 @@ def test_ends(suite):
 
 
 def test_threads_that_come_and_go(suite):
-    """More of them, one after the other, than buffers: each gives its back. Without stacks: while the writer reads
-    the symbols of one library, which takes long under a sanitizer, it gives none back."""
-    whole(suite, "churn", sim(suite, "sim_stress", "4", "20", "2", "500"), LAMINA_BUFFER_MB="16", LAMINA_STACKS="off")
+    """More of them, one after the other, than buffers: each gives its back, also while the symbols of a library are read."""
+    whole(suite, "churn", sim(suite, "sim_stress", "4", "20", "2", "500"), LAMINA_BUFFER_MB="16")
 
 
 def test_descriptors_of_the_program(suite):
