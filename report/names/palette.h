@@ -36,7 +36,7 @@ std::span<const Colour> all_colours();  // that colour_of may give, without that
 constexpr size_t kMaxLooks = 48;
 
 // How the names of one figure look: no two alike (up to kMaxLooks, `others` not counted), each in its own colour unless
-// more than four of the figure share that. The order of the names does not matter.
+// more than four of the figure share that. Of those that do, the first is plain.
 std::vector<Look> looks_of(std::span<const std::string> names);
 
 }  // namespace lamina

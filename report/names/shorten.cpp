@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -37,15 +38,36 @@ class Characters {
   std::vector<size_t> starts_;
 };
 
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80; }
+
+// Without the word that was cut, unless little else is left.
+std::string_view whole_words_at_front(std::string_view piece) {
+  size_t end = piece.size();
+  while (end > 0 && is_word(piece[end - 1])) --end;
+  return end * 2 > piece.size() ? piece.substr(0, end) : piece;
+}
+
+std::string_view whole_words_at_end(std::string_view piece) {
+  size_t begin = 0;
+  while (begin < piece.size() && is_word(piece[begin])) ++begin;
+  return (piece.size() - begin) * 2 > piece.size() ? piece.substr(begin) : piece;
+}
+
 // Ways to shorten a name, the best first: more of the front than of the end, then cuts further and further from there,
-// then a piece out of the middle too.
+// between words if that leaves enough, then a piece out of the middle too.
 std::vector<Pieces> ways_to_cut(const Characters& name, size_t limit) {
   std::vector<Pieces> ways;
   size_t room = limit - 1;
   size_t best = room * 3 / 5;
+  auto cut = [&](size_t front) {
+    std::string_view before = name.front(front);
+    std::string_view after = name.end(room - front);
+    ways.push_back({whole_words_at_front(before), whole_words_at_end(after)});
+    ways.push_back({before, after});
+  };
   for (size_t step = 0; step <= room; ++step) {
-    if (best + step <= room) ways.push_back({name.front(best + step), name.end(room - best - step)});
-    if (step > 0 && step <= best) ways.push_back({name.front(best - step), name.end(room - best + step)});
+    if (best + step <= room) cut(best + step);
+    if (step > 0 && step <= best) cut(best - step);
   }
   size_t side = limit / 4;
   size_t width = limit - 2 - 2 * side;

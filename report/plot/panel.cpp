@@ -12,11 +12,13 @@ namespace {
 
 constexpr double kTickSize = 10.5;
 constexpr double kAxisTitleSize = 12;
-constexpr double kTickDistance = 44;
+constexpr double kTickDistance = 30;
 constexpr double kMaxBarWidth = 120;
 constexpr double kBarShare = 0.76;       // of the pitch; the rest is white
 constexpr double kCrowdedPitch = 5;      // below it bars leave no room
 constexpr double kLineHeight = 1.2;      // of a text, by its size
+constexpr double kUprightSize = 8.5;     // of totals
+constexpr double kDigitHeight = 1.04;    // of a line that holds digits alone, by its size
 constexpr double kSlant = 45;            // degrees
 constexpr double kSlope = 0.70710678;    // its sine and cosine
 constexpr double kMaxLabelWidth = 130;   // slanted
@@ -69,7 +71,8 @@ size_t stride_for(double size, double distance) { return static_cast<size_t>(std
 
 std::string format_value(double value) {
   if (!(value > 0)) return "0";
-  int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 6);
+  constexpr double kHalfDigit = 1.0005;  // 9.996 is 10.0, not 10.00
+  int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value * kHalfDigit))), 0, 6);
   return fmt::format("{:.{}f}", value, decimals);
 }
 
@@ -138,6 +141,11 @@ double Panel::total(const Bar& bar) const {
   return value(bar, sum);
 }
 
+// Then totals tell nothing: they are left out where bars are many.
+bool Panel::all_whole() const {
+  return metric_ == PlotMetric::kPercent && std::ranges::all_of(chart_.bars, [&](const Bar& bar) { return format_value(total(bar)) == "100"; });
+}
+
 Panel::Totals Panel::plan_totals() const {
   Totals totals;
   double widest = 0;
@@ -145,13 +153,15 @@ Panel::Totals Panel::plan_totals() const {
   totals.height = totals.size * 1.5;
   if (widest + 4 <= pitch_) return totals;
   totals.upright = true;
-  totals.height = widest * 9 / totals.size + 8;
-  totals.size = 9;
-  totals.stride = stride_for(totals.size, pitch_);
+  if (all_whole()) return totals;
+  totals.height = widest * kUprightSize / totals.size + 8;
+  totals.size = kUprightSize;
+  totals.stride = stride_for(totals.size / kLineHeight * kDigitHeight, pitch_);
   return totals;
 }
 
 void Panel::add_totals(const Totals& totals) {
+  if (totals.upright && all_whole()) return;
   auto shown = thinned(chart_.bars.size(), totals.stride);
   for (size_t i = 0; i < chart_.bars.size(); ++i) {
     double height = total(chart_.bars[i]);

@@ -53,6 +53,7 @@ class Panel {
 
   double value(const Bar& bar, double us) const;
   double total(const Bar& bar) const;
+  bool all_whole() const;
   Totals plan_totals() const;
   double middle(size_t bar) const { return bars_.x + pitch_ * (static_cast<double>(bar) + 0.5); }
   double bottom() const { return bars_.y + bars_.height; }

@@ -74,7 +74,7 @@ size_t chosen_interval(const std::vector<Choice>& phases, const ChartOptions& op
 // As in `prefill`, `decode_7`, `decode_7-seqs-32`.
 std::string label_of(const PhaseReport& phase, const StepReport& step) {
   std::string label = printable(phase.name);
-  if (phase.name == "decode" || phase.step_count > 1 || step.number > 1) label += fmt::format("_{}", step.number);
+  if (phase.name == "decode" || phase.steps.size() > 1) label += fmt::format("_{}", step.number);
   auto sequences = step.metadata.find("num_running_seqs");
   bool known = sequences != step.metadata.end() && sequences->is_number_integer();
   if (known && phase.name != "prefill") label += fmt::format("-seqs-{}", sequences->get<int64_t>());
