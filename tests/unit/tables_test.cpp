@@ -32,7 +32,7 @@ std::vector<std::string> lines(const std::string& text) {
 }
 
 // The first row of a summary table with one row of this name.
-std::string row_of(const std::string& name, Names names = Names::kShort) {
+std::string row_of(const std::string& name, Names names = Names::kCut) {
   return lines(summary_table({{name, 1, 2, 3, {}}}, names)).at(2);
 }
 
@@ -95,14 +95,14 @@ TEST(Tables, FullNamesLeaveTheTraceWhole) {
 TEST(Tables, PathsAreAColumnOfTheirOwn) {
   std::vector<ModelNode> tree = {{"Model", 1, 2, 100, "", {{"k", 0, 2, 100, "mm(a)", {}}}, "Root.model"}};
   auto plain = lines(model_table(tree));
-  auto with_paths = lines(model_table(tree, Names::kShort, Paths::kShown));
+  auto with_paths = lines(model_table(tree, Names::kCut, Paths::kShown));
   EXPECT_EQ(with_paths.at(0), plain.at(0) + " | path" + spaces(56));
   EXPECT_EQ(with_paths.at(1), plain.at(1) + std::string(63, '='));
   EXPECT_EQ(with_paths.at(2), plain.at(2) + " | Root.model" + spaces(50));
   EXPECT_EQ(with_paths.at(3), plain.at(3) + " | " + spaces(60));
   tree[0].path = std::string(100, 'p');
   EXPECT_THAT(model_table(tree, Names::kFull, Paths::kShown), HasSubstr(" | " + tree[0].path + "\n"));
-  EXPECT_THAT(model_table(tree, Names::kShort, Paths::kShown), HasSubstr(" | " + std::string(57, 'p') + "...\n"));
+  EXPECT_THAT(model_table(tree, Names::kCut, Paths::kShown), HasSubstr(" | " + std::string(57, 'p') + "...\n"));
 }
 
 TEST(Tables, ADeepTreeIsIndentedByItsDepth) {
