@@ -16,6 +16,8 @@ const std::vector<SummaryNode>& libraries(const Choice& choice) {
   return choice.step ? kNone : choice.phase->libraries;
 }
 
+std::vector<KernelRow> kernels(const Choice& choice) { return choice.step ? kernel_rows(*choice.step) : kernel_rows(*choice.phase); }
+
 constexpr TableKind kTables[] = {
     {"summary", "equal layers merged", true, [](const Choice& choice) { return choice.summary().empty(); },
      [](const Choice& choice, const TableLook& look) { return summary_table(choice.summary(), look.names); },
@@ -23,9 +25,9 @@ constexpr TableKind kTables[] = {
     {"model", "call by call", true, [](const Choice& choice) { return choice.model().empty(); },
      [](const Choice& choice, const TableLook& look) { return model_table(choice.model(), look.names, look.paths); },
      [](const Choice& choice, const KernelGroups&) { return model_csv(choice.model()); }},
-    {"kernel", "each kernel once", true, [](const Choice& choice) { return kernel_rows(choice.summary()).empty(); },
-     [](const Choice& choice, const TableLook& look) { return kernel_table(kernel_rows(choice.summary()), look.groups, look.names); },
-     [](const Choice& choice, const KernelGroups& groups) { return kernel_csv(kernel_rows(choice.summary()), groups); }},
+    {"kernel", "each kernel once", true, [](const Choice& choice) { return kernels(choice).empty(); },
+     [](const Choice& choice, const TableLook& look) { return kernel_table(kernels(choice), look.groups, look.names); },
+     [](const Choice& choice, const KernelGroups& groups) { return kernel_csv(kernels(choice), groups); }},
     {"library", "which library launches what", false, [](const Choice& choice) { return libraries(choice).empty(); },
      [](const Choice& choice, const TableLook& look) { return summary_table(libraries(choice), look.names); },
      [](const Choice& choice, const KernelGroups&) { return summary_csv(libraries(choice)); }},

@@ -128,7 +128,6 @@ StepReport read_step(const ordered_json& json, const Place& place) {
   }
   step.summary = read_nodes<SummaryNode>(member(json, "summary_stats", place), place.key("summary_stats"));
   step.model = read_nodes<ModelNode>(member(json, "model_stats", place), place.key("model_stats"));
-  add_durations(step.summary, step.model);
   return step;
 }
 

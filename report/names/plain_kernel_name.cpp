@@ -111,6 +111,13 @@ std::string gemm_name(std::string_view name) {
   return gemm.text(tf32 ? "tf32" : gemm.dtypes.empty() ? "" : gemm.dtypes[0]);
 }
 
+// cuDNN's `f16` may be either type of 16 bits.
+std::string cudnn_name(std::string_view name) {
+  Gemm gemm;
+  for (std::string_view word : split_words(name)) gemm.read(word);
+  return gemm.text("");
+}
+
 // TensorRT-LLM's generated kernels have the output first: `bmm_Bfloat16_E4m3E4m3_Fp32_t128x64x128u2_…`.
 std::string output_first_name(std::string_view name) {
   Gemm gemm;
@@ -182,7 +189,7 @@ constexpr struct Family {
   std::string_view prefix;
   std::string (*shorten)(std::string_view name);
 } kFamilies[] = {{"nvjet_", nvjet_name}, {"sm", gemm_name},      {"ampere_", gemm_name},      {"volta_", gemm_name},
-                 {"turing_", gemm_name}, {"maxwell_", gemm_name}, {"cutlass", gemm_name},      {"cudnn_", gemm_name},
+                 {"turing_", gemm_name}, {"maxwell_", gemm_name}, {"cutlass", gemm_name},      {"cudnn_", cudnn_name},
                  {"bmm_", output_first_name}, {"gemm_", output_first_name}, {"triton_", inductor_name}, {"nccl", nccl_name},
                  {"kernel_cutlass_", cute_name}, {"fmha_", gemm_name}, {"fmha", fmha_name}};
 

@@ -64,7 +64,7 @@ struct Cell {
 };
 
 std::array<Cell, 4> cells(const SummaryNode& node, size_t depth, Names names) {
-  return {{{indented(depth, shown_name(node.name, node.each.has_value(), names))},
+  return {{{indented(depth, shown_name(node.name, is_activity(node), names))},
            {{}, node.cuda_time_us},
            {{}, node.pct_cuda_time},
            {{}, node.invocations}}};

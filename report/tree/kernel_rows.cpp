@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "report/tree/summarize.h"
+
 namespace lamina {
 namespace {
 
@@ -45,6 +47,16 @@ class KernelRows {
 };
 
 }  // namespace
+
+std::vector<KernelRow> kernel_rows(const PhaseReport& phase) {
+  std::vector<KernelRow> rows = kernel_rows(phase.summary);
+  if (!rows.empty()) return rows;
+  std::vector<SummaryNode> sum;
+  for (const StepReport& step : phase.steps) add_summary(sum, summarize(step.model));
+  return kernel_rows(sum);
+}
+
+std::vector<KernelRow> kernel_rows(const StepReport& step) { return kernel_rows(summarize(step.model)); }
 
 std::vector<KernelRow> kernel_rows(const std::vector<SummaryNode>& summary) {
   KernelRows rows;

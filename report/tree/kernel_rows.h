@@ -1,4 +1,4 @@
-// The kernels of a summary, each once: how often, how long, and for which layers.
+// The kernels of a phase or step, each once: how often, how long, and for which layers.
 #pragma once
 
 #include <string>
@@ -22,7 +22,9 @@ struct KernelRow {
   double mean_us() const { return count > 0 ? total_us / count : 0; }
 };
 
-// Those with the most time first.
+// Those with the most time first. A summary from a layerwise JSON does not know its kernels: the models of the steps do.
+std::vector<KernelRow> kernel_rows(const PhaseReport& phase);
+std::vector<KernelRow> kernel_rows(const StepReport& step);
 std::vector<KernelRow> kernel_rows(const std::vector<SummaryNode>& summary);
 
 }  // namespace lamina

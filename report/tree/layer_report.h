@@ -32,7 +32,7 @@ struct SummaryNode {
   double invocations = 0;
   std::vector<SummaryNode> children;
   double idle_before_us = 0;  // of its kernels, and of those inside: the GPU had nothing to do until they came
-  std::optional<Durations> each = {};  // of a kernel, memcpy or memset: its executions. A layer has none
+  std::optional<Durations> each = {};  // of a kernel, memcpy or memset: its executions. Not in the summary of a layerwise JSON
 };
 
 // A row of the model table: one call, or one kernel execution (cpu_time_us 0).

@@ -20,11 +20,6 @@ class RowsByName {
     return rows_[row->second];
   }
 
-  SummaryNode* find_known(const std::string& name) {
-    auto row = index_.find(name);
-    return row != index_.end() ? &rows_[row->second] : nullptr;
-  }
-
  private:
   std::vector<SummaryNode>& rows_;
   std::unordered_map<std::string, size_t> index_;
@@ -50,20 +45,6 @@ void add_model(std::vector<SummaryNode>& into, const std::vector<const std::vect
   for (SummaryNode& row : into) {
     if (auto found = children.find(row.name); found != children.end()) add_model(row.children, found->second);
   }
-}
-
-void add_durations(std::vector<SummaryNode>& summary, const std::vector<const std::vector<ModelNode>*>& lists) {
-  RowsByName rows(summary);
-  std::unordered_map<SummaryNode*, std::vector<const std::vector<ModelNode>*>> children;
-  for (const auto* list : lists) {
-    for (const ModelNode& node : *list) {
-      SummaryNode* row = rows.find_known(node.name);
-      if (!row) row = rows.find_known(merged_name(node.name));
-      if (row && is_activity(node)) include(row->each, {node.cuda_time_us, node.cuda_time_us});
-      if (row && !node.children.empty()) children[row].push_back(&node.children);
-    }
-  }
-  for (auto& [row, below] : children) add_durations(row->children, below);
 }
 
 template <typename Row>
@@ -92,6 +73,7 @@ std::string merged_name(std::string_view layer) {
   return std::string(layer.substr(0, digits)) + "*" + std::string(layer.substr(end));
 }
 
+bool is_activity(const SummaryNode& node) { return node.each || (node.children.empty() && node.cuda_time_us > 0); }
 bool is_activity(const ModelNode& node) { return node.children.empty() && node.cpu_time_us == 0; }
 
 std::vector<SummaryNode> summarize(const std::vector<ModelNode>& model) {
@@ -111,8 +93,6 @@ void add_summary(std::vector<SummaryNode>& into, const std::vector<SummaryNode>&
     add_summary(row.children, node.children);
   }
 }
-
-void add_durations(std::vector<SummaryNode>& summary, const std::vector<ModelNode>& model) { add_durations(summary, {&model}); }
 
 void set_percentages(std::vector<SummaryNode>& roots) { set_shares_of_roots(roots); }
 void set_percentages(std::vector<ModelNode>& roots) { set_shares_of_roots(roots); }

@@ -13,7 +13,8 @@ namespace lamina {
 // `layers.1(weight=…)` become `layers.*`, `layers.*(weight=…)`.
 std::string merged_name(std::string_view layer);
 
-// Kernels, memcpys and memsets have neither time on the host nor anything below.
+// Whether a row is of a kernel, memcpy or memset: these have neither time on the host nor anything below.
+bool is_activity(const SummaryNode& node);
 bool is_activity(const ModelNode& node);
 
 // Rows with the same path of merged names become one, in order of first appearance; `invocations` counts them.
@@ -21,9 +22,6 @@ std::vector<SummaryNode> summarize(const std::vector<ModelNode>& model);
 
 // Adds `from` to `into`, path by path. Percentages are left to set_percentages.
 void add_summary(std::vector<SummaryNode>& into, const std::vector<SummaryNode>& from);
-
-// Finds each kernel of the model in its summary, by the names as they are or merged, and sets the row's `each`.
-void add_durations(std::vector<SummaryNode>& summary, const std::vector<ModelNode>& model);
 
 // pct_cuda_time of every row: of the sum over the roots, 0 when that is 0.
 void set_percentages(std::vector<SummaryNode>& roots);
