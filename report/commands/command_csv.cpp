@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -50,8 +51,19 @@ std::string file_name_part(std::string_view phase) {
   return part;
 }
 
+// What the names of the files begin with: -o BASE, in a folder -o FOLDER/, else beside the profile.
+std::string base_name(const CsvOptions& options) {
+  auto without = [](std::string name, std::string_view ending) {
+    return name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
+  };
+  std::string beside = without(beside_profile(options.profile, ""), ".json");
+  if (options.output.empty()) return beside;
+  if (options.output.ends_with('/')) return options.output + std::filesystem::path(beside).filename().string();
+  return without(options.output, ".csv");
+}
+
 std::vector<OutputFile> files_of(const LayerReport& report, const CsvOptions& options, const KernelGroups& groups) {
-  std::string base = options.output.empty() ? beside_profile(options.profile, "") : options.output;
+  std::string base = base_name(options);
   std::vector<OutputFile> files;
   std::map<std::string, int> used;
   for (const Choice& choice : choose(report, options.phase, options.profile)) {
@@ -88,7 +100,7 @@ void add_csv_command(CLI::App& command) {
   command.add_option("--phase", options->phase,
                      "A phase such as decode, or one step of it such as decode_7; default: all");
   command.add_option("-o,--output", options->output,
-                     "Write BASE_PHASE_TABLE_table.csv, - for standard output (default: the profile's name is BASE)")
+                     "Write BASE_PHASE_TABLE_table.csv; FOLDER/: into it; - for standard output (default: the profile's name is BASE)")
       ->type_name("BASE");
   command.add_option("--rank", options->rank, "Only the process of this rank");
   command.add_option("--groups", options->groups, "A JSON file of groups of kernels, before the built-in ones");

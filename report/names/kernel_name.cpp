@@ -52,12 +52,15 @@ struct Operation {
 constexpr struct Wrapper {
   std::string_view name;
   size_t argument;
-} kWrappers[] = {{"gpu_kernel_impl_nocast", 0}, {"gpu_kernel_impl", 0}, {"ReduceOp", 1},     {"func_wrapper_t", 1},
-                 {"BinaryFunctor", 3},          {"AUnaryFunctor", 3},   {"BUnaryFunctor", 3}};
+  bool scalar = false;  // one operand is a number
+} kWrappers[] = {{"gpu_kernel_impl_nocast", 0}, {"gpu_kernel_impl", 0},     {"ReduceOp", 1},           {"func_wrapper_t", 1},
+                 {"BinaryFunctor", 3},          {"AUnaryFunctor", 3, true}, {"BUnaryFunctor", 3, true}};
 
 // `CUDAFunctor_add`, `MulFunctor`, `silu_kernel_impl` → add, mul, silu
 std::string operation_name(std::string_view name) {
-  for (std::string_view prefix : {"CUDAFunctorOnSelf_", "CUDAFunctor_", "_cuda_"}) {
+  constexpr std::string_view kOnSelf = "CUDAFunctorOnSelf_";  // with a number
+  if (name.starts_with(kOnSelf)) return operation_name(name.substr(kOnSelf.size())) + "_scalar";
+  for (std::string_view prefix : {"CUDAFunctor_", "_cuda_"}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
   for (std::string_view ending : {"_kernel_cuda", "_internal_kernel", "_cuda_out", "_and_transform", "_functor", "Functor", "Ops"}) {
@@ -104,6 +107,7 @@ std::optional<Operation> operation_of(std::string_view functor, int nesting = 0)
   auto operation = wraps ? operation_of(arguments[wrapper->argument], nesting + 1) : Operation{operation_name(main->name), ""};
   std::string dtype = first_of(arguments.empty() ? lambda_parameters(parts) : arguments);
   if (operation && !dtype.empty()) operation->dtype = dtype;
+  if (operation && wraps && wrapper->scalar) operation->name += "_scalar";
   return operation;
 }
 

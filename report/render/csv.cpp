@@ -24,8 +24,8 @@ std::string in_quotes(std::string_view text) {
 // Numbers as the JSON has them.
 std::string field(const ordered_json& value) {
   if (!value.is_string()) return value.dump();
-  std::string text = valid_utf8(value.get_ref<const std::string&>());
-  return text.find_first_of(",\"\r\n") != std::string::npos ? in_quotes(text) : text;
+  std::string text = printable(value.get_ref<const std::string&>());
+  return text.find_first_of(",\"") != std::string::npos ? in_quotes(text) : text;
 }
 
 // `row` has its fields by their headers.

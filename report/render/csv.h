@@ -1,5 +1,5 @@
 // The tables as CSV (RFC 4180): a line of headers, then an index, the fields of the layerwise JSON's entry, the depth in
-// the tree and the path of the row. Names are whole; bytes that are not UTF-8 are replaced.
+// the tree and the path of the row. Names are whole; line ends and other control characters in them become spaces.
 #pragma once
 
 #include <string>
