@@ -55,6 +55,8 @@ void add_recorder_options(CLI::App& command, RunOptions& options) {
       .add_option("--extensions", options.extensions,
                   "Record no calls of extension modules (off), or which: GLOB,... over module.function; default: those that use CUDA")
       ->type_name("GLOBS");
+  command.add_flag("--preload", options.preload,
+                   "Load the recorder before libc too: the end of the profile is there when a process ends by _exit (os._exit)");
 }
 
 std::string recorder_path() { return find_recorder(fs::read_symlink("/proc/self/exe").parent_path().string()); }
@@ -143,6 +145,7 @@ void run(const CLI::App& command, const CommandOptions& options) {
   std::string out = recorder.out.empty() ? new_folder_name(options.program, time(nullptr), getpid()) : recorder.out;
   recorder.out = absolute(out);
   recorder.python_path = environment("PYTHONPATH");
+  recorder.preloaded = environment("LD_PRELOAD");
   Variables variables = recorder_variables(recorder);
   ProfileFolder folder(out, options.force);
   warn_of_replaced(variables);
@@ -163,7 +166,10 @@ void print_variables(const CommandOptions& options) {
   recorder.recorder = recorder_path();
   if (!recorder.out.empty()) recorder.out = absolute(recorder.out);
   // The other formats are for places where the variable has another value than here.
-  if (options.format == "shell") recorder.python_path = environment("PYTHONPATH");
+  if (options.format == "shell") {
+    recorder.python_path = environment("PYTHONPATH");
+    recorder.preloaded = environment("LD_PRELOAD");
+  }
   Variables variables = recorder_variables(recorder);
   for (const VariablesFormat& format : kVariablesFormats) {
     if (options.format == format.name) write_stdout(format.text(variables));

@@ -2,6 +2,7 @@
 and misbehaviour of CUPTI that the simulation knows (tests/sim/sim.h).
 """
 import collections
+import itertools
 import json
 import os
 import signal
@@ -201,6 +202,8 @@ def test_ends(suite):
         steps = collections.Counter(entry["step"] for entry in suite.activities(profile))
         check(max(steps) >= 8 and all(steps[step] == 10 for step in range(1, 8)), f"{mode}: kernels a step {steps}")
         check("END MISSING" in suite.info(profile), f"{mode}: the missing end is not told")
+    for mode in ("_exit", "_Exit", "handler"):  # seen where the library comes before libc
+        whole(suite, "end-preloaded-" + mode, sim(suite, "sim_exit", mode), LD_PRELOAD=suite.library)
     profile, done = record(suite, "end-busy", sim(suite, "sim_exit", "busy", "20", "20"))
     check(done.returncode == 0 and "END MISSING" not in suite.info(profile), "exit with a launching thread")
 
@@ -237,10 +240,11 @@ def test_hanging_flush(suite):
 def test_forks(suite):
     # The leak check of a child waits for ever for the sanitizer's own lock, if another thread held that at the fork.
     no_leak_check = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-    for mode in ("before", "after", "exec", "vfork"):
-        profile, done = record(suite, "fork-" + mode, sim(suite, "sim_fork", mode), **no_leak_check)
+    for mode, preload in itertools.product(("before", "after", "exec", "vfork"), ({}, {"LD_PRELOAD": suite.library})):
+        name = "-".join(["fork", mode, *preload])
+        profile, done = record(suite, name, sim(suite, "sim_fork", mode), **no_leak_check, **preload)
         check(done.returncode == 0, f"{mode}: {done.returncode} {done.stderr}")
-        suite.compare("fork-" + mode, profile, done.stdout)
+        suite.compare(name, profile, done.stdout)
     _, done = record(suite, "fork-threads", sim(suite, "sim_fork", "threads"), **no_leak_check)
     check(done.returncode == 0, f"forks beside threads: {done.returncode} {done.stderr}")
 
