@@ -1,8 +1,10 @@
 // `lamina run` starts a program that records itself; `lamina env` prints the variables that make it do so.
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -70,7 +72,7 @@ class ProfileFolder {
  public:
   ProfileFolder(const std::string& path, bool force) : path_(path) {
     std::error_code error;
-    created_ = fs::create_directories(path, error);
+    created_ = make(path, error);
     if (error) throw UsageError(fmt::format("cannot make the folder {}: {}", path, error.message()));
     before_ = profile_contents(path);
     if (created_ || force || fs::is_empty(path, error)) return;
@@ -90,6 +92,15 @@ class ProfileFolder {
   }
 
  private:
+  // As the recorder makes it: for its user alone. False if it is there.
+  static bool make(fs::path path, std::error_code& error) {
+    if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();  // a slash at the end
+    if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+    if (error || mkdir(path.c_str(), 0700) == 0) return !error;
+    if (errno != EEXIST || !fs::is_directory(path)) error.assign(errno, std::generic_category());
+    return false;
+  }
+
   std::string path_;
   bool created_ = false;
   FolderContents before_;

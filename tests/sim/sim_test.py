@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -130,6 +131,23 @@ def test_doors(suite):
         if door == "NVTX_INJECTION64_PATH":
             lines = [line for line in lines if json.loads(line)["phase"] != "startup"]
         suite.compare("door-" + door, out, "".join(lines))
+
+
+def test_profiles_are_private(suite):
+    """Whoever makes the folder, and whatever the umask: nobody else can read it. Another's link is not followed."""
+    env = dict(suite.clean, LD_LIBRARY_PATH=os.path.join(suite.build, "sim"))
+    injected, run = suite.folder("private"), suite.folder("private-run")
+    suite.run(["bash", "-c", 'umask 0; exec "$@"', "bash"] + sim(suite, "sim_exit"), dict(env, LAMINA_OUT=injected, CUDA_INJECTION64_PATH=suite.library))
+    suite.run(["bash", "-c", 'umask 0; exec "$@"', "bash", suite.lamina, "run", "-o", run + "/", "--"] + sim(suite, "sim_exit"), env)
+    for folder in (injected, run):
+        places = [folder] + [os.path.join(folder, name) for name in os.listdir(folder)]
+        modes = [stat.S_IMODE(os.stat(place).st_mode) for place in places]
+        check(modes == [0o700, 0o600], f"{folder}: {[oct(mode) for mode in modes]}")
+    linked, target = suite.folder("private-link"), suite.folder("private-target")
+    os.makedirs(linked)
+    script = 'import os, sys\nos.symlink(sys.argv[1], f"{sys.argv[2]}/{os.uname().nodename}.{os.getpid()}.lamina")\nos.execv(sys.argv[3], sys.argv[3:])'
+    suite.run([sys.executable, "-c", script, target, linked] + sim(suite, "sim_exit"), dict(env, LAMINA_OUT=linked, CUDA_INJECTION64_PATH=suite.library))
+    check(not os.path.exists(target) and len(os.listdir(linked)) == 2, "a link was followed")
 
 
 def test_default_folder(suite):
