@@ -7,17 +7,17 @@ namespace lamina {
 namespace {
 
 // The first seven: Okabe and Ito, "Color Universal Design", 2008, without black. The others are as far from these, from
-// each other, from white and from grey as those seven are from each other: CIEDE2000 of at least 11, for normal vision
+// each other, from white and from grey as those seven are from each other, in Oklab and in CIEDE2000, for normal vision
 // and for full protanopia, deuteranopia and tritanopia (simulated as Machado, Oliveira and Fernandes do, 2009).
 constexpr Colour kColours[] = {{0xe6, 0x9f, 0x00}, {0x56, 0xb4, 0xe9}, {0x00, 0x9e, 0x73}, {0xf0, 0xe4, 0x42}, {0x00, 0x72, 0xb2},
-                               {0xd5, 0x5e, 0x00}, {0xcc, 0x79, 0xa7}, {0x96, 0x00, 0x1e}, {0x78, 0x2d, 0x5a}, {0xa5, 0xd2, 0x96},
-                               {0x1e, 0x69, 0x4b}, {0x96, 0x5a, 0x78}, {0x4b, 0x87, 0xff}, {0x00, 0x3c, 0xb4}, {0x87, 0xe1, 0xf0}};
+                               {0xd5, 0x5e, 0x00}, {0xcc, 0x79, 0xa7}, {0x87, 0x0f, 0x1e}, {0x87, 0x4b, 0x69}, {0xa5, 0xf0, 0xb4},
+                               {0x0f, 0x3c, 0x96}, {0xb4, 0x3c, 0x2d}, {0x87, 0x78, 0xff}, {0x69, 0xe1, 0xf0}};
 constexpr Colour kGrey = {0xb4, 0xb4, 0xb4};
 constexpr size_t kTextures = 4;
 static_assert(std::size(kColours) * kTextures >= kMaxLooks);
 
 // Of all tried, the one with which layers of Llama, Mistral and Qwen, as PyTorch and as vLLM name them, share colours least.
-constexpr uint32_t kSeed = 4080660627u;
+constexpr uint32_t kSeed = 3425913008u;
 
 size_t index_of(std::string_view name) {
   uint32_t hash = kSeed;  // FNV-1a: the same on every machine

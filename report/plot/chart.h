@@ -12,17 +12,17 @@
 namespace lamina {
 
 struct Bar {
-  std::string label;        // `prefill`, `decode_7-seqs-32`
-  std::string group;        // the phase: each weighs the same when names are ranked, however many bars it has
+  std::string label = {};   // `prefill`, `decode_7-seqs-32`
+  std::string group = {};   // the phase: each weighs the same when names are ranked, however many bars it has
   double total_us = 0;      // what is 100 %: may be more than the segments, where some layers were ignored
-  std::vector<double> us;   // of each name of the chart; 0: no segment
+  std::vector<double> us = {};  // of each name of the chart; 0: no segment
 };
 
 struct BarChart {
-  std::string title;
-  std::string subtitle;            // empty: none
-  std::vector<std::string> names;  // whole and unique; the lowest segment first
-  std::vector<Bar> bars;
+  std::string title = {};
+  std::string subtitle = {};            // empty: none
+  std::vector<std::string> names = {};  // whole and unique; the lowest segment first
+  std::vector<Bar> bars = {};
 };
 
 enum class PlotLevel { kModule, kKernel };

@@ -160,13 +160,21 @@ Panel::Totals Panel::plan_totals() const {
   return totals;
 }
 
+// Of the bars that a total stands over: where bars are thinner than a line of text these are several.
+double Panel::highest_near(size_t index, const Totals& totals) const {
+  auto reach = static_cast<size_t>(totals.upright ? totals.size / 2 / pitch_ + 0.5 : 0);
+  double highest = 0;
+  for (size_t i = index - std::min(index, reach); i <= index + reach && i < chart_.bars.size(); ++i) highest = std::max(highest, total(chart_.bars[i]));
+  return highest;
+}
+
 void Panel::add_totals(const Totals& totals) {
   if (totals.upright && all_whole()) return;
   auto shown = thinned(chart_.bars.size(), totals.stride);
   for (size_t i = 0; i < chart_.bars.size(); ++i) {
-    double height = total(chart_.bars[i]);
     if (!shown[i]) continue;
-    FigureText text{.text = format_value(height), .x = middle(i), .y = bottom() - height * scale_ - totals.size * 0.45};
+    double top = bottom() - highest_near(i, totals) * scale_;
+    FigureText text{.text = format_value(total(chart_.bars[i])), .x = middle(i), .y = top - totals.size * 0.45};
     text.size = totals.size;
     text.bold = true;
     text.anchor = totals.upright ? Anchor::kStart : Anchor::kMiddle;

@@ -60,6 +60,7 @@ class Panel {
   void add_axis(Rect place);
   void add_bar(size_t index);
   void add_value(const FigureBox& box, double value);
+  double highest_near(size_t index, const Totals& totals) const;
   void add_totals(const Totals& totals);
   void add_labels(const BarLabels& labels);
 

@@ -95,7 +95,9 @@ class LayerTree {
     Order order;
     double cpu_us = 0;
     double cuda_us = 0;  // of its own activities; sums of the subtree are made by finish()
+    double min_us = 0, max_us = 0;  // of one of its own activities
     uint64_t invocations = 0;
+    bool activity = false;
   };
   struct Step {
     Position root;

@@ -245,7 +245,7 @@ TEST(Chart, VeryManyStepsAreThinned) {
     EXPECT_LE(made.chart.bars.size(), 60u);
     EXPECT_EQ(made.chart.bars.back().label, "decode_" + std::to_string(steps));
     EXPECT_EQ(made.messages.size(), made.chart.bars.size() == steps + 1 ? 0u : 1u) << steps;
-    if (steps == 59) EXPECT_EQ(made.chart.bars.size(), 60u);
+    EXPECT_GE(made.chart.bars.size(), std::min<size_t>(steps + 1, 20)) << steps;
   }
 }
 
