@@ -77,8 +77,8 @@ size_t name_end(std::string_view text) {
   if (size_t size = no_namespace(text)) return size;
   if (text.starts_with('{')) return skip_brackets(text, 0);
   if (text.starts_with(kCall)) return kCall.size();
-  size_t end = std::min({text.find('<'), text.find('('), text.find("::"), text.size()});
-  return end;
+  text = text.substr(0, text.find("::"));
+  return std::min(text.find_first_of("<("), text.size());
 }
 
 // Takes what stands between brackets off the front.

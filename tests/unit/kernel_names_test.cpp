@@ -85,7 +85,7 @@ TEST(KernelNames, OfAnyTextAreNeverEmpty) {
 }
 
 TEST(KernelNames, MayNestWithoutEnd) {
-  for (std::string level : {"at::native::gpu_kernel_impl<", "cutlass::device_kernel<", "flash::enable_sm90<", "f<", "(", "{"}) {
+  for (std::string level : {"at::native::gpu_kernel_impl<", "cutlass::device_kernel<", "flash::enable_sm90<", "f<", "a::", "(", "{"}) {
     std::string name = "void at::native::elementwise_kernel<4, ";
     for (int i = 0; i < 20000; ++i) name += level;
     EXPECT_NE(short_kernel_name(name), "");
