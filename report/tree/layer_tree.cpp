@@ -116,7 +116,7 @@ void LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace, dou
   Node& leaf = summary_[summary_child(parent.summary, name, true, order)];
   leaf.cuda_us += us;
   ++leaf.invocations;
-  if (parent.model == 0) return;
+  if (parent.model == 0 || !options_.activities) return;
   Node& row = model_[model_child(parent.model, name, order)];
   row.cuda_us += us;
   row.trace = trace;
