@@ -164,7 +164,7 @@ void GpuTimeline::draw_activity(const Ran& ran, const Path& path, Track track) {
   scope_.events.end(track, ran.start + ran.duration);
 }
 
-// One for each launch: to the first of its kernels, when a graph has many.
+// A mark where it was launched, and an arrow from there. One for each launch: to the first of its kernels, when a graph has many.
 void GpuTimeline::draw_arrow(const Ran& ran, Track track) {
   if (ran.launch == kNoLaunch) return;
   HostLaunch& launch = host_.launch(ran.launch);
@@ -172,7 +172,13 @@ void GpuTimeline::draw_arrow(const Ran& ran, Track track) {
   launch.first_start = HostLaunch::kUnknown;
   std::optional<Track> from = host_.track_of(launch);
   std::optional<uint64_t> moment = launch.moment(ran.start);
-  if (from && moment) scope_.events.flow(*from, *moment, track, ran.start);
+  if (!from || !moment) return;
+  const Site& site = sites_[ran.site];
+  std::string name = site.graph_node != 0 ? "launch of a graph" : "launch of " + site_names_[ran.site];
+  std::string when = launch_text(launch);
+  TimelineArg args[] = {{"launched", std::string_view(when)}, {"correlation", uint64_t{ran.correlation}}};
+  scope_.events.instant(*from, *moment, {name, "launch", {}, args});
+  scope_.events.flow(*from, *moment, track, ran.start);
 }
 
 void GpuTimeline::draw(Device& device, Stream& stream) {

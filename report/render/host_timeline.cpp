@@ -33,7 +33,7 @@ void HostTimeline::add(const RecordView& record, const ProcessDefinitions& defin
   switch (record.header().kind) {
     case RecordKind::kThreadState: return restore(thread, record, definitions);
     case RecordKind::kStepChange: return enter_step(thread, id, definitions);
-    case RecordKind::kLaunch: return launched(thread, record);
+    case RecordKind::kLaunch: return launched(thread, record, definitions);
     case RecordKind::kPush:
       if (auto range = record.as<PushRecord>(); range && !thread.lost) {
         if (auto at = time(thread, range->time, definitions)) push(thread, id, *at, false);
@@ -134,21 +134,24 @@ void HostTimeline::close(Thread& thread, size_t place, uint64_t end, const Proce
   if (range.what.begin_lost) args.push_back({"begin", "not known: records were lost"});
   Track on = track(thread, *lane, definitions);
   TimelineLabel label{is_other ? kOtherRange : known.name, is_phase ? "phase" : known.category, {}, args};
-  scope_.events.begin(on, range.begin, label);
-  scope_.events.end(on, end);
+  scope_.events.slice(on, range.begin, end, label);
 }
 
 void HostTimeline::mark(Thread& thread, uint32_t string, uint64_t at, const ProcessDefinitions& definitions) {
   if (thread.in_shown_step) scope_.events.instant(track(thread, 0, definitions), at, {definitions.text(string), "mark", {}});
 }
 
-void HostTimeline::launched(Thread& thread, const RecordView& record) {
+void HostTimeline::launched(Thread& thread, const RecordView& record, const ProcessDefinitions& definitions) {
   constexpr uint8_t kNoActivity = kLaunchFailed | kLaunchCaptured | kLaunchNotCollected;
-  if (record.header().flags & kNoActivity || thread.ranges.open().empty() || !thread.in_shown_step) return;
+  if (record.header().flags & kNoActivity || thread.last == 0 || !thread.in_shown_step) return;
   auto number = static_cast<uint32_t>(launches_.size());
   launches_.push_back({.after = thread.last, .thread = thread.number});
   thread.waiting.push_back(number);
-  thread.ranges.open().back().what.launches.push_back(number);
+  if (thread.ranges.open().empty()) {
+    track(thread, 0, definitions);
+  } else {
+    thread.ranges.open().back().what.launches.push_back(number);
+  }
   by_correlation_[record.header().id] = number;
   correlations_.push_back(record.header().id);
   if (correlations_.size() <= kMaxLaunches) return;
@@ -188,8 +191,8 @@ const HostTimeline::Text& HostTimeline::text(uint32_t string, const ProcessDefin
   bool is_op = message.kind == NvtxMessage::Kind::kOp;
   std::string name = is_op && !message.label.empty() ? message.label : message.name;
   if (!named || name.empty()) name = definitions.text(string);
-  known->second = {.name = std::move(name),
-                   .category = kCategories[static_cast<size_t>(message.kind)],
+  known->second = {.category = kCategories[static_cast<size_t>(message.kind)],
+                   .name = std::move(name),
                    .op = is_op ? message.name : "",
                    .path = std::move(message.path),
                    .domain = std::move(domain)};

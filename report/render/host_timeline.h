@@ -21,7 +21,7 @@ struct HostLaunch {
   uint64_t first_start = kUnknown;  // of its kernels
   uint32_t thread = 0;
   uint16_t share = 1u << 15;  // of 2^16: launches of one gap stand at even distances in it, the first of two at 1/3
-  uint16_t lane = 0;          // of the innermost range around it; kMaxLanes: none
+  uint16_t lane = 0;          // of the innermost range around it; kMaxLanes: that is not shown
 
   // A moment inside of the gap, before the kernel at `start`. Nothing when that did not begin after `after`.
   std::optional<uint64_t> moment(uint64_t start) const;
@@ -36,10 +36,10 @@ class HostTimeline {
   // Ranges that never ended end with the process; tracks get their names.
   void finish(const ProcessDefinitions& definitions);
 
-  // Number of the launch with this correlation id, if it was in a range. One that launches a single activity is forgotten.
+  // Number of the launch with this correlation id, if something is known of its time. One of a single activity is forgotten.
   std::optional<uint32_t> find_launch(uint32_t correlation, bool single);
   HostLaunch& launch(uint32_t number) { return launches_[number]; }
-  // Where the arrow of a launch begins, once its range has ended.
+  // Where a launch is shown: with the innermost range around it, once that has ended.
   std::optional<Track> track_of(const HostLaunch& launch) const;
 
   uint64_t last_time() const { return last_time_; }
@@ -66,7 +66,8 @@ class HostTimeline {
   };
   // What a range of one string is called.
   struct Text {
-    std::string name, category, op, path, domain;
+    std::string_view category;
+    std::string name, op, path, domain;
   };
 
   Thread& thread_of(const Chunk& chunk, const ProcessDefinitions& definitions);
@@ -76,7 +77,7 @@ class HostTimeline {
   void enter_step(Thread& thread, uint32_t step, const ProcessDefinitions& definitions);
   void close(Thread& thread, size_t place, uint64_t end, const ProcessDefinitions& definitions);
   void mark(Thread& thread, uint32_t string, uint64_t at, const ProcessDefinitions& definitions);
-  void launched(Thread& thread, const RecordView& record);
+  void launched(Thread& thread, const RecordView& record, const ProcessDefinitions& definitions);
   Track track(Thread& thread, size_t lane, const ProcessDefinitions& definitions);
   const Text& text(uint32_t string, const ProcessDefinitions& definitions);
 

@@ -129,8 +129,7 @@ void Timeline::draw_step(PhaseStep step, size_t lane, uint64_t begin, uint64_t e
     scope_.events.track(tracks.back(), name, 0);
   }
   std::string name = step_name(step);
-  scope_.events.begin(tracks[lane], begin, {name, "phase", name});
-  scope_.events.end(tracks[lane], end);
+  scope_.events.slice(tracks[lane], begin, end, {name, "phase", name});
 }
 
 }  // namespace lamina

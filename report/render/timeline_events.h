@@ -30,15 +30,16 @@ struct TimelineLabel {
   std::span<const TimelineArg> args = {};
 };
 
-// Times are nanoseconds since the start of the timeline. Events of one track come in any order but for those of the same
-// time: an outer slice begins before what is in it and ends after that; a slice that ends does so before the next begins.
+// Times are nanoseconds since the start of the timeline. A track has either slices, in any order, or begins and ends, in
+// order of time: at one time an inner slice ends before the outer one, and what ends before what begins.
 struct TimelineEvents {
   std::function<void(uint64_t process, std::string_view name, uint64_t position)> process;
   std::function<void(Track, std::string_view name, uint64_t position)> track;
+  std::function<void(Track, uint64_t begin, uint64_t end, const TimelineLabel&)> slice;
   std::function<void(Track, uint64_t time, const TimelineLabel&)> begin;
   std::function<void(Track, uint64_t time)> end;
   std::function<void(Track, uint64_t time, const TimelineLabel&)> instant;
-  // An arrow from the innermost slice at a moment to the one that has just begun.
+  // An arrow from an instant that was just told to the slice that has just begun.
   std::function<void(Track from, uint64_t time, Track to, uint64_t to_time)> flow;
 };
 

@@ -57,6 +57,12 @@ TimelineEvents TraceJson::events() {
     metadata("thread_name", track, "name", text);
     metadata("thread_sort_index", track, "sort_index", std::to_string(position));
   };
+  events.slice = [this](Track track, uint64_t begin, uint64_t end, const TimelineLabel& slice) {
+    open("X", track, begin);
+    append(text_, ",\"dur\":{}.{:03}", (end - begin) / 1000, (end - begin) % 1000);
+    label(slice);
+    close();
+  };
   events.begin = [this](Track track, uint64_t time, const TimelineLabel& slice) {
     open("B", track, time);
     label(slice);
