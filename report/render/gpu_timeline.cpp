@@ -187,9 +187,13 @@ void GpuTimeline::draw(Device& device, Stream& stream) {
   DisjointLanes lanes;
   Path path;
   uint64_t busy = 0;  // until when the first lane is
-  for (const Ran& ran : stream.ran) {
+  for (size_t i = 0; i < stream.ran.size(); ++i) {
+    const Ran& ran = stream.ran[i];
     uint64_t end = ran.start + ran.duration;
-    std::optional<size_t> lane = lanes.take(ran.start, end);
+    // Copies between places of the device are recorded as going on long into the kernels behind them: these come first.
+    bool is_memory = sites_[ran.site].kind != ActivityKind::kKernel;
+    bool overlaps_next = i + 1 < stream.ran.size() && stream.ran[i + 1].start < end;
+    std::optional<size_t> lane = lanes.take(ran.start, end, is_memory && overlaps_next ? 1 : 0);
     if (path.calls.empty() || path.calls.back() != ran.call) path = path_of(ran.call);
     // A kernel that overlaps the one before counts for its layer from where that has ended.
     if (lane == 0u || end > busy) layers.enter(path.calls, std::max(ran.start, busy), end);

@@ -1,6 +1,7 @@
 // Slices of one track nest. What would overlap goes into further lanes, each a track of its own.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +15,10 @@ inline constexpr size_t kMaxLanes = 64;  // what needs more is not drawn
 // For slices that come in order of their begin and never nest, such as kernels.
 class DisjointLanes {
  public:
-  // The first lane that is free at `begin`, which then is taken until `end`.
-  std::optional<size_t> take(uint64_t begin, uint64_t end) {
-    for (size_t lane = 0; lane < kMaxLanes; ++lane) {
+  // The first lane, from this one on, that is free at `begin`, which then is taken until `end`.
+  std::optional<size_t> take(uint64_t begin, uint64_t end, size_t first = 0) {
+    ends_.resize(std::max(ends_.size(), first));
+    for (size_t lane = first; lane < kMaxLanes; ++lane) {
       if (lane == ends_.size()) ends_.push_back(0);
       if (ends_[lane] > begin) continue;
       ends_[lane] = end;
