@@ -26,17 +26,17 @@ class Collector {
   // What is not in a child layer is the layer's own.
   void add_own(const LayerChange& row) {
     ChangedLayer own{{path_.rbegin(), path_.rend()}, row.time, {}};
-    bool has_kernels = row.children.empty();
+    bool in_both = !row.names_before.empty() && !row.names_after.empty();
     for (const LayerChange& child : row.children) {
       if (child.kernel) {
-        has_kernels = true;
-        if (child.fate() != Fate::kSame) own.kernels.push_back(&child);
+        if (in_both && child.fate() != Fate::kSame) own.kernels.push_back(&child);
       } else {
         own.time.before -= child.time.before;
         own.time.after -= child.time.after;
       }
     }
-    if (has_kernels || own.time.before.mean_us > kNothing || own.time.after.mean_us > kNothing) layers.push_back(std::move(own));
+    bool has_time = own.time.before.mean_us > kNothing || own.time.after.mean_us > kNothing;
+    if (has_time || !own.kernels.empty()) layers.push_back(std::move(own));
   }
 
   std::vector<const LayerChange*> path_;

@@ -12,7 +12,7 @@ namespace lamina {
 struct ChangedLayer {
   std::vector<const LayerChange*> path;  // innermost first; points into the PhaseChange. Never empty
   TimeChange time;                       // of the kernels that the layer launches itself
-  std::vector<const LayerChange*> kernels;  // those of them that were swapped, added or removed
+  std::vector<const LayerChange*> kernels;  // of a layer in both reports: those that were swapped, added or removed
 
   const LayerChange& layer() const { return *path.front(); }
 };

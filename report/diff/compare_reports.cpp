@@ -12,16 +12,21 @@ namespace {
 
 constexpr std::string_view kFates[] = {"same", "renamed", "swapped", "added", "removed"};
 
-// The rows of two lists; `steps` of each report are needed for rows that one of them lacks.
+bool have_same_steps(const PhaseReport& before, const PhaseReport& after) {
+  return std::ranges::equal(before.steps, after.steps, {}, &StepReport::number, &StepReport::number);
+}
+
 class TreeComparison {
  public:
-  TreeComparison(size_t steps_before, size_t steps_after) : steps_before_(steps_before), steps_after_(steps_after) {}
+  TreeComparison(const PhaseReport& before, const PhaseReport& after)
+      : no_time_{StepTimes::zero(before.steps.size()), StepTimes::zero(after.steps.size()),
+                 have_same_steps(before, after) ? StepPairs::kSameSteps : StepPairs::kOtherSteps} {}
 
   std::vector<LayerChange> compare(const std::vector<TimedNode>& before, const std::vector<TimedNode>& after) const {
     std::vector<LayerChange> rows;
     for (const Match& match : match_siblings(before, after)) {
       LayerChange& row = rows.emplace_back();
-      row.time = no_time();
+      row.time = no_time_;
       row.kernel = true;
       const TimedNode* parent_before = take(row, before, match.before, row.names_before, row.time.before);
       const TimedNode* parent_after = take(row, after, match.after, row.names_after, row.time.after);
@@ -30,7 +35,7 @@ class TreeComparison {
     return rows;
   }
 
-  TimeChange no_time() const { return {StepTimes::zero(steps_before_), StepTimes::zero(steps_after_)}; }
+  const TimeChange& no_time() const { return no_time_; }
 
  private:
   // Adds the chosen nodes to the row; the last of them, or null. Only kernels, which have no children, are ever several.
@@ -51,12 +56,12 @@ class TreeComparison {
     return node ? node->children : kNone;
   }
 
-  size_t steps_before_, steps_after_;
+  TimeChange no_time_;  // of all steps: also for rows that one of the reports lacks
 };
 
 PhaseChange compare_phases(const PhaseReport& before, const PhaseReport& after) {
   PhaseChange change{before.name.empty() ? after.name : before.name, before.step_count, after.step_count, {}, {}};
-  TreeComparison comparison(before.steps.size(), after.steps.size());
+  TreeComparison comparison(before, after);
   change.layers = comparison.compare(timed_tree(before), timed_tree(after));
   change.time = comparison.no_time();
   for (const LayerChange& layer : change.layers) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/diff/noise.h"
@@ -13,10 +14,11 @@ namespace lamina {
 
 struct TimeChange {
   StepTimes before, after;
+  StepPairs pairs = StepPairs::kOtherSteps;
 
   double us() const { return after.mean_us - before.mean_us; }
   std::optional<double> percent() const;  // of the time before; nothing where there was none
-  std::optional<double> noise() const { return noise_us(before, after); }
+  std::optional<double> noise() const { return noise_us(before, after, pairs); }
   bool within_noise() const;  // false where the noise is not known
 };
 

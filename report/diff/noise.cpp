@@ -1,6 +1,8 @@
 #include "report/diff/noise.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <numeric>
 
@@ -28,6 +30,12 @@ double variance_of_mean(const std::vector<double>& values) {
   return squares / (count - 1) / count;
 }
 
+double paired_noise(const std::vector<double>& before, const std::vector<double>& after) {
+  std::vector<double> differences;
+  std::ranges::transform(after, before, std::back_inserter(differences), std::minus());
+  return quantile(static_cast<double>(differences.size() - 1)) * std::sqrt(variance_of_mean(differences));
+}
+
 StepTimes& add(StepTimes& into, const StepTimes& other, double sign) {
   into.mean_us += sign * other.mean_us;
   for (size_t i = 0; i < into.us.size() && i < other.us.size(); ++i) into.us[i] += sign * other.us[i];
@@ -39,8 +47,9 @@ StepTimes& add(StepTimes& into, const StepTimes& other, double sign) {
 StepTimes& operator+=(StepTimes& into, const StepTimes& other) { return add(into, other, 1); }
 StepTimes& operator-=(StepTimes& from, const StepTimes& other) { return add(from, other, -1); }
 
-std::optional<double> noise_us(const StepTimes& before, const StepTimes& after) {
+std::optional<double> noise_us(const StepTimes& before, const StepTimes& after, StepPairs pairs) {
   if (before.us.size() < 2 || after.us.size() < 2) return std::nullopt;
+  if (pairs == StepPairs::kSameSteps) return paired_noise(before.us, after.us);
   double a = variance_of_mean(before.us);
   double b = variance_of_mean(after.us);
   if (a + b <= 0) return 0;

@@ -57,6 +57,11 @@ std::string percent_text(std::optional<double> percent) {
   return shown(*percent) == 0 ? "0.00%" : fmt::format("{:+.2f}%", *percent);
 }
 
+std::string share_text(std::optional<double> percent) {
+  if (!percent) return std::string(kUnknown);
+  return fmt::format("{:.1f}%", std::abs(*percent) < 0.05 ? 0 : *percent);
+}
+
 std::string noise_text(const TimeChange& time) { return time.noise() ? time_text(*time.noise()) : std::string(kUnknown); }
 
 class NameWriter {
@@ -128,7 +133,9 @@ class Table {
   std::string text() const {
     size_t width = kNameWidth;
     for (const Row& row : rows_) width = full_ ? std::max(width, characters(row.name)) : width;
-    Row header{.name = "name", .note = "note"};
+    Row header;
+    header.name = "name";
+    header.note = "note";
     for (const Column& column : kColumns) header.*column.cell = column.header;
     std::string text = line(header, width);
     text.append(characters(text) - 1, '=').push_back('\n');
@@ -148,7 +155,7 @@ class Table {
     if (time.within_noise()) note = "within noise" + (note.empty() ? "" : "; " + note);
     std::string indent = depth > 0 ? "|" + std::string(depth, '-') + " " : "";
     rows_.push_back({indent + name, time_text(time.before.mean_us), time_text(time.after.mean_us), change_text(time.us()),
-                     percent_text(time.percent()), share ? fmt::format("{:.1f}%", *share) : std::string(kUnknown), noise_text(time),
+                     percent_text(time.percent()), share_text(share), noise_text(time),
                      std::move(note)});
   }
 
@@ -177,7 +184,7 @@ std::string title(const PhaseChange& phase) {
                        steps(before ? phase.steps_before : phase.steps_after), time_text((before ? phase.time.before : phase.time.after).mean_us));
   }
   std::string counts = steps(phase.steps_before) + (phase.steps_before == phase.steps_after ? "" : " -> " + steps(phase.steps_after));
-  std::string noise = !phase.time.noise()         ? "no estimate of the noise: that takes two steps or more on both sides"
+  std::string noise = !phase.time.noise()         ? "noise not known (a single step)"
                       : phase.time.within_noise() ? fmt::format("within the noise of {} us", noise_text(phase.time))
                                                   : fmt::format("noise {} us", noise_text(phase.time));
   return fmt::format("== {}: {}, GPU time of a step {} -> {} us: {} us, {}; {}\n", name, counts, time_text(phase.time.before.mean_us),
