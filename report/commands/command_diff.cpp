@@ -12,6 +12,7 @@
 #include "report/load/load_report.h"
 #include "report/output.h"
 #include "report/render/diff.h"
+#include "report/tree/step_name.h"
 
 namespace lamina {
 namespace {
@@ -92,7 +93,7 @@ void tell(const std::vector<Slower>& list, const char* option, double limit) {
 bool within_limits(const ReportChange& change, std::optional<double> limit, std::optional<double> layer_limit) {
   if (!limit && !layer_limit) return true;
   for (const PhaseChange& phase : change.phases) {
-    if (!phase.in_both()) print_message(fmt::format("phase '{}' is in one of the two alone: not checked", phase.name));
+    if (!phase.in_both() && !is_unnamed_phase(phase.name)) print_message(fmt::format("phase '{}' is in one of the two alone: not checked", phase.name));
   }
   std::vector<Slower> phases, layers;
   if (limit) phases = slower_phases(change, *limit);
@@ -127,7 +128,8 @@ void add_diff_command(CLI::App& command) {
   command.add_option("AFTER", options->after, "The same")->required();
   command.add_option("--phase", options->phase, "A phase such as decode, or one step of it such as decode_7; default: all");
   command.add_option("--fail-over", options->limit,
-                     "Exit status 1 when the GPU time of a step of a phase grew by more than this, as in 5%, beyond the noise");
+                     "Exit status 1 when the GPU time of a step of a phase grew by more than this, as in 5%, beyond the noise; "
+                     "what runs before and between phases counts only where there is no phase");
   command.add_option("--fail-over-layer", options->layer_limit, "The same for each layer");
   command.add_flag("--all", options->all, "Every layer and kernel, in the order of the tree; default: the layers that changed most");
   command.add_option("--format", options->format, "text (default) or json")->check(CLI::IsMember({"text", "json"}));

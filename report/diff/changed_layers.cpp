@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 
+#include "report/tree/step_name.h"
+
 namespace lamina {
 namespace {
 
@@ -70,19 +72,23 @@ std::vector<ChangedLayer> changed_layers(const PhaseChange& phase) {
   return std::move(collector.layers);
 }
 
+std::vector<const PhaseChange*> checked_phases(const ReportChange& change) {
+  std::vector<const PhaseChange*> phases, unnamed;
+  for (const PhaseChange& phase : change.phases) {
+    if (phase.in_both()) (is_unnamed_phase(phase.name) ? unnamed : phases).push_back(&phase);
+  }
+  return phases.empty() ? unnamed : phases;
+}
+
 std::vector<Slower> slower_phases(const ReportChange& change, double percent) {
   std::vector<Slower> list;
-  for (const PhaseChange& phase : change.phases) {
-    if (phase.in_both()) add_slower(list, phase.name, phase.time, percent);
-  }
+  for (const PhaseChange* phase : checked_phases(change)) add_slower(list, phase->name, phase->time, percent);
   return list;
 }
 
 std::vector<Slower> slower_layers(const ReportChange& change, double percent) {
   std::vector<Slower> list;
-  for (const PhaseChange& phase : change.phases) {
-    if (phase.in_both()) add_slower_layers(list, phase.name, phase.layers, percent);
-  }
+  for (const PhaseChange* phase : checked_phases(change)) add_slower_layers(list, phase->name, phase->layers, percent);
   return list;
 }
 

@@ -19,6 +19,7 @@ struct ChangedLayer {
 
 // What is beyond the noise, or has no estimate of it, comes first, and of these the largest change, up or down.
 std::vector<ChangedLayer> changed_layers(const PhaseChange& phase);
+std::vector<ChangedLayer> changed_layers(PhaseChange&&) = delete;
 
 // A phase or layer that got slower by more than a limit.
 struct Slower {
@@ -26,6 +27,9 @@ struct Slower {
   double percent = 0;
   std::optional<double> noise_percent;
 };
+
+// What limits are for: the phases of both reports; those that the program did not name only when there are no others.
+std::vector<const PhaseChange*> checked_phases(const ReportChange& change);
 
 // Phases whose time a step grew by more than `percent` of what it was, not counting what may be noise; and the same of each
 // layer that both reports have, its name being the path from the phase.

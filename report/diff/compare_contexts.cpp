@@ -13,20 +13,24 @@ namespace {
 using nlohmann::ordered_json;
 using Fact = std::optional<std::string>;
 
+// What is told where one of the reports does not know a fact.
+enum class Unknown { kNothing, kDifference };
+
 // Where a fact stands: newer files have the engine's arguments in an object of their own.
 struct Place {
   const char* name;
   std::initializer_list<const char*> pointers;
+  Unknown unknown = Unknown::kNothing;
 };
 
 const Place kPlaces[] = {
-    {"model", {"/engine_args/model", "/model"}},
-    {"dtype", {"/engine_args/dtype", "/dtype"}},
+    {"model", {"/engine_args/model", "/model"}, Unknown::kDifference},
+    {"dtype", {"/engine_args/dtype", "/dtype"}, Unknown::kDifference},
+    {"batch_size", {"/batch_size"}, Unknown::kDifference},
     {"quantization", {"/engine_args/quantization", "/quantization"}},
     {"tensor_parallel_size", {"/engine_args/tensor_parallel_size", "/tensor_parallel_size"}},
     {"enforce_eager", {"/engine_args/enforce_eager"}},
     {"allow_cuda_graphs", {"/allow_cuda_graphs"}},
-    {"batch_size", {"/batch_size"}},
     {"prompt_len", {"/prompt_len"}},
     {"output_len", {"/output_len"}},
     {"torch_version", {"/torch_version"}},
@@ -83,17 +87,16 @@ Fact sequences(const PhaseReport& phase) {
 
 std::vector<ContextDifference> compare_contexts(const LayerReport& before, const LayerReport& after) {
   std::vector<ContextDifference> differences;
-  auto add = [&](const std::string& name, Fact a, Fact b) {
-    if (a != b) differences.push_back({name, std::move(a), std::move(b)});
+  auto add = [&](const std::string& name, Fact a, Fact b, Unknown unknown) {
+    bool known = a && b;
+    if (a != b && (known || unknown == Unknown::kDifference)) differences.push_back({name, std::move(a), std::move(b)});
   };
-  for (const Place& place : kPlaces) add(place.name, fact_at(before.context, place), fact_at(after.context, place));
-  add("GPU", devices(before.context), devices(after.context));
-  auto processes_before = processes(before.context);
-  auto processes_after = processes(after.context);
-  if (processes_before && processes_after) add("processes", processes_before, processes_after);
+  for (const Place& place : kPlaces) add(place.name, fact_at(before.context, place), fact_at(after.context, place), place.unknown);
+  add("GPU", devices(before.context), devices(after.context), Unknown::kDifference);
+  add("processes", processes(before.context), processes(after.context), Unknown::kNothing);
   for (const PhaseReport& phase : before.phases) {
     auto other = std::ranges::find(after.phases, phase.name, &PhaseReport::name);
-    if (other != after.phases.end()) add("sequences a step in " + phase.name, sequences(phase), sequences(*other));
+    if (other != after.phases.end()) add("sequences a step in " + phase.name, sequences(phase), sequences(*other), Unknown::kNothing);
   }
   return differences;
 }

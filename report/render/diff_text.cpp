@@ -191,6 +191,15 @@ std::string title(const PhaseChange& phase) {
                      time_text(phase.time.after.mean_us), change_text(phase.time.us()), percent_text(phase.time.percent()), noise);
 }
 
+// Renamed layers that the list of innermost layers does not tell of.
+void add_renames(std::string& text, const std::vector<LayerChange>& rows, const NameWriter& names) {
+  for (const LayerChange& row : rows) {
+    bool has_layers = std::ranges::any_of(row.children, [](const LayerChange& child) { return !child.kernel; });
+    if (row.fate() == Fate::kRenamed && has_layers) text += names.row(row) + ": " + names.note(row) + "\n";
+    add_renames(text, row.children, names);
+  }
+}
+
 std::string context_text(const ReportChange& change, const DiffTextOptions& options) {
   std::string text = fmt::format("before: {}\nafter:  {}\n", printable(options.before), printable(options.after));
   auto value = [](const std::optional<std::string>& fact) { return fact ? printable(*fact) : "unknown"; };
@@ -207,6 +216,7 @@ std::string diff_text(const ReportChange& change, const DiffTextOptions& options
   for (const PhaseChange& phase : change.phases) {
     text += "\n" + title(phase);
     if (!phase.in_both()) continue;
+    if (!options.whole_tree) add_renames(text, phase.layers, NameWriter(options.full_names));
     Table table(phase, options);
     options.whole_tree ? table.add_tree(phase.layers) : table.add_layers(changed_layers(phase));
     text += table.text();

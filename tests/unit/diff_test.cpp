@@ -266,7 +266,8 @@ TEST(Diff, TheListHasEachKernelOnce) {
 }
 
 TEST(Diff, TheListNamesKernelsThatDiffer) {
-  std::vector<ChangedLayer> rows = changed_layers(compare(kBefore, kAfter));
+  PhaseChange phase = compare(kBefore, kAfter);
+  std::vector<ChangedLayer> rows = changed_layers(phase);
   ASSERT_EQ(rows[2].kernels.size(), 1u);
   EXPECT_EQ(rows[2].kernels[0]->fate(), Fate::kSwapped);
   EXPECT_THAT(rows[2].path[1]->names(), ElementsAre("M"));
@@ -320,7 +321,7 @@ TEST(Diff, ADeepTreeIsCompared) {
 
 TEST(Diff, ContextsOfBothShapesAreCompared) {
   LayerReport flat, nested;
-  flat.context = {{"model", "toy"}, {"dtype", "auto"}, {"batch_size", 4}, {"prompt_len", nullptr}, {"cuda_devices", "[]"}};
+  flat.context = {{"model", "toy"}, {"dtype", "auto"}, {"batch_size", 4}, {"prompt_len", 512}, {"cuda_devices", "[]"}};
   nested.context = {{"engine_args", {{"model", "toy"}, {"dtype", "float16"}}},
                     {"batch_size", 8},
                     {"cuda_devices", "[_CudaDeviceProperties(name='NVIDIA H200', major=9), _CudaDeviceProperties(name='NVIDIA H200', major=9)]"}};
@@ -328,6 +329,7 @@ TEST(Diff, ContextsOfBothShapesAreCompared) {
   for (const ContextDifference& fact : compare_contexts(flat, nested)) {
     told.push_back(fact.name + " " + fact.before.value_or("?") + " " + fact.after.value_or("?"));
   }
+  // prompt_len, which one of them does not know, is no difference.
   EXPECT_THAT(told, ElementsAre("dtype auto float16", "batch_size 4 8", "GPU ? 2 x NVIDIA H200"));
 }
 
@@ -355,6 +357,17 @@ TEST(Diff, SlowerIsWhatIsBeyondLimitAndNoise) {
   EXPECT_FALSE(slower_phases(compare_reports(times({100}), times({106})), 5).at(0).noise_percent);
 }
 
+TEST(Diff, LimitsAreForNamedPhasesWhereThereAreAny) {
+  LayerReport before = times({100, 100}), after = times({90, 90});
+  for (auto [report, us] : {std::pair(&before, 1.0), std::pair(&after, 9.0)}) {
+    report->phases.insert(report->phases.begin(), report_of({{layer("A", {kernel("k", us)})}}, "startup").phases[0]);
+  }
+  EXPECT_THAT(slower_phases(compare_reports(before, after), 5), IsEmpty());
+  before.phases.pop_back();
+  after.phases.pop_back();
+  EXPECT_EQ(slower_phases(compare_reports(before, after), 5).size(), 1u);
+}
+
 TEST(Diff, LayersHaveLimitsOfTheirOwn) {
   ReportChange change = compare_reports(report_of({{layer("M", {layer("A", {kernel("k", 10)}), layer("B", {kernel("k", 90)})})}}),
                                         report_of({{layer("M", {layer("A", {kernel("k", 20)}), layer("B", {kernel("k", 80)})})}}));
@@ -374,6 +387,12 @@ TEST(Diff, TextTellsRenamesSwapsAndNoise) {
   EXPECT_THAT(text, HasSubstr("| removed\n"));
   EXPECT_THAT(text, HasSubstr("| added\n"));
   EXPECT_THAT(text, HasSubstr("Old(2) <- M "));
+}
+
+TEST(Diff, TextTellsRenamesOfLayersWithoutKernelsOfTheirOwn) {
+  LayerReport before = report_of({{layer("OldMLP", {layer("Act", {kernel("k", 1)})})}});
+  LayerReport after = report_of({{layer("NewMLP", {layer("Act", {kernel("k", 1)})})}});
+  EXPECT_THAT(diff_text(compare_reports(before, after), {"a", "b"}), HasSubstr("\nNewMLP: renamed from OldMLP\n"));
 }
 
 TEST(Diff, HostileNamesStayOnTheirLine) {
