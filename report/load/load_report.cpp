@@ -62,7 +62,7 @@ void tell_problems(const Process& process) {
 
 }  // namespace
 
-LayerReport load_report(const std::string& path, const LoadOptions& options) {
+LayerReport load_report(const std::string& path, const LoadOptions& options, std::vector<Process>* processes_read) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) throw InputError(path + ": no such profile");
   if (!is_profile(path)) return read_layerwise_json(read_text(path), path);
@@ -80,7 +80,8 @@ LayerReport load_report(const std::string& path, const LoadOptions& options) {
   LayerReport report;
   report.context = report_context(processes);
   tree.finish(report);
-  for (const Process& process : processes) tell_problems(process);
+  if (options.tell_problems) std::ranges::for_each(processes, tell_problems);
+  if (processes_read) *processes_read = std::move(processes);
   return report;
 }
 
