@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import subprocess
+import tempfile
 import time
 
 COMMANDS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -27,7 +28,7 @@ class Browser:
         to_read, self.to_browser = os.pipe()
         self.from_browser, to_write = os.pipe()
         arguments = [find(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
-                     "--remote-debugging-pipe", f"--user-data-dir={os.path.join(scratch, 'browser')}", f"--window-size={width},{height}"]
+                     "--remote-debugging-pipe", f"--user-data-dir={tempfile.mkdtemp(prefix='browser-', dir=scratch)}", f"--window-size={width},{height}"]
         # The browser reads from descriptor 3 and writes to 4. The later pipe has the higher numbers: none is taken before its turn.
         wiring = f'exec 3<&{to_read} 4>&{to_write}; exec "$@"'
         # pylint: disable-next=consider-using-with
@@ -110,7 +111,7 @@ class Browser:
 
     def wait(self, expression, seconds=30):
         deadline = time.time() + seconds
-        while not self.eval(expression):
+        while not self.eval(f"Boolean({expression})"):
             if time.time() > deadline:
                 raise AssertionError(f"not within {seconds} s: {expression}")
             time.sleep(0.02)

@@ -27,12 +27,7 @@ function draw_modes() {
     {value: 'summary', label: 'Summary', note: 'equal layers merged'},
     {value: 'model', label: 'Call by call', note: several ? `step ${model.step}` : 'in order'},
   ];
-  segments(by_id('modes'), options, state.mode, mode => choose({mode, step: mode === 'model' ? first_step(model) : state.step}));
-}
-
-// A phase of one step has no steps to choose from.
-function first_step(model) {
-  return current.phase.find_view(state.rank, model.step) ? model.step : 0;
+  segments(by_id('modes'), options, state.mode, mode => choose({mode}));
 }
 
 function draw_groups() {

@@ -5,7 +5,7 @@ function csv_field(text) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-function csv_text() {
+function csv_lines() {
   const layers = state.tab === 'layers';
   const fields = shown_columns();
   const all = layers ? layer_rows(true) : rows;
@@ -14,7 +14,7 @@ function csv_text() {
     const values = fields.map(column => column.number ? column.raw(column.number(row)) : column.text(row) || '');
     lines.push([...(layers ? [String(row.depth)] : []), ...values]);
   }
-  return lines.map(line => line.map(csv_field).join(',') + '\r\n').join('');
+  return lines.map(line => line.map(csv_field).join(',') + '\r\n');
 }
 
 // Pages from a file may not use the clipboard everywhere: then the old way.
@@ -34,9 +34,9 @@ async function copy_text(text) {
 }
 
 by_id('copy').onclick = async () => {
-  const text = csv_text();
-  const copied = await copy_text(text);
-  by_id('copied').textContent = copied ? `${counted(text.split('\r\n').length - 2, 'row')} copied` : 'The browser does not let the page copy';
+  const lines = csv_lines();
+  const copied = await copy_text(lines.join(''));
+  by_id('copied').textContent = copied ? `${counted(lines.length - 1, 'row')} copied` : 'The browser does not let the page copy';
   by_id('copy').focus();
   setTimeout(() => by_id('copied').textContent = '', 4000);
 };

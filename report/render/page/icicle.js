@@ -177,15 +177,19 @@ canvas.onmousemove = event => {
   else if (row === NONE) show_tip(place_name(), [['GPU time', time_text(current.tree.total)]], event.clientX, event.clientY);
   else show_row_tip(current.tree, row, event.clientX, event.clientY);
   canvas.style.cursor = row === null ? 'default' : 'pointer';
+  point_at(row);
+};
+
+// The mouse is on this row, here or in the table.
+function point_at(row) {
   if (row === hover_row) return;
   hover_row = row;
   draw_icicle();
-};
+}
 
 canvas.onmouseleave = () => {
-  hover_row = null;
+  point_at(null);
   hide_tip();
-  draw_icicle();
 };
 
 canvas.onclick = event => {
@@ -205,8 +209,17 @@ function siblings(row) {
   return [...tree.shape.children(tree.shape.parent[row])].filter(each => tree.width[each] > 0);
 }
 
+function heaviest_child(row) {
+  const {tree} = current;
+  let heaviest = NONE;
+  for (const child of tree.shape.children(row)) {
+    if (tree.width[child] > (heaviest === NONE ? 0 : tree.width[heaviest])) heaviest = child;
+  }
+  return heaviest === NONE ? row : heaviest;
+}
+
 const ICICLE_KEYS = {
-  ArrowDown: row => [...current.tree.shape.children(row)].find(child => current.tree.width[child] > 0) ?? row,
+  ArrowDown: row => heaviest_child(row),
   ArrowUp: row => row === NONE ? NONE : current.tree.shape.parent[row],
   ArrowRight: row => row === NONE ? row : siblings(row)[siblings(row).indexOf(row) + 1] ?? row,
   ArrowLeft: row => row === NONE ? row : siblings(row)[siblings(row).indexOf(row) - 1] ?? row,

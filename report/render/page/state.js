@@ -36,7 +36,9 @@ function settle() {
   if (!phase) {
     current.tree = EMPTY_TREE;
   } else {
-    if (state.mode === 'model' && !phase.find_model(state.rank)) state.mode = 'summary';
+    const model = phase.find_model(state.rank);
+    if (!model) state.mode = 'summary';
+    if (state.mode === 'model') state.step = phase.find_view(state.rank, model.step) ? model.step : 0;  // a single step is the whole
     if (state.mode === 'summary' && !phase.find_view(state.rank, state.step)) state.step = 0;
     current.tree = (state.mode === 'model' ? phase.model(state.rank) : phase.summary(state.rank, state.step)) || EMPTY_TREE;
   }

@@ -2,9 +2,10 @@
 'use strict';
 
 const bars = by_id('bars');
-const BARS_HEIGHT = 84;
+const BARS_HEIGHT = 98;
 const BARS_TOP = 16;  // for the number of the scale
-const MAX_BAR = 26;
+const BARS_FOOT = 14;  // for the numbers of the steps
+const MAX_BAR = 44;
 
 let bar_steps = [];  // views of the steps
 let bar_width = 0;
@@ -35,7 +36,7 @@ function draw_steps() {
 function draw_bars() {
   const context = sized_context(bars, bars.clientWidth, BARS_HEIGHT);
   const longest = Math.max(...bar_steps.map(bar_length), 1);
-  const scale = (BARS_HEIGHT - BARS_TOP) / longest;
+  const scale = (BARS_HEIGHT - BARS_TOP - BARS_FOOT) / longest;
   bar_width = Math.min(bars.clientWidth / bar_steps.length, MAX_BAR);
   const gap = bar_width > 4 ? 2 : bar_width > 2 ? 1 : 0;
   context.fillStyle = theme_colours.line;
@@ -46,7 +47,7 @@ function draw_bars() {
   bar_steps.forEach((view, i) => {
     const chosen = view.step === state.step;
     context.globalAlpha = chosen || state.step === 0 ? 1 : 0.45;
-    let y = BARS_HEIGHT;
+    let y = BARS_HEIGHT - BARS_FOOT;
     for (const [ns, colour] of bar_parts(view)) {
       context.fillStyle = theme_colours[colour];
       context.fillRect(i * bar_width, y - ns * scale, Math.max(bar_width - gap, 0.6), ns * scale);
@@ -54,6 +55,19 @@ function draw_bars() {
     }
   });
   context.globalAlpha = 1;
+  draw_step_numbers(context, gap);
+}
+
+// Every first, second, fifth, tenth … step has its number under it, as there is room.
+function draw_step_numbers(context, gap) {
+  const room = String(bar_steps[bar_steps.length - 1].step).length * 7 + 6;
+  const every = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find(each => each * bar_width >= room) || Infinity;
+  context.textAlign = 'center';
+  bar_steps.forEach(({step}, i) => {
+    context.fillStyle = step === state.step ? theme_colours.ink : theme_colours.faint;
+    if (step % every === 0 || step === state.step) context.fillText(step, i * bar_width + (bar_width - gap) / 2, BARS_HEIGHT - 2);
+  });
+  context.textAlign = 'start';
 }
 
 // A canvas sharp on every screen, in CSS pixels.

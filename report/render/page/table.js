@@ -23,7 +23,8 @@ function fill_table() {
   const again = kept === undefined ? -1 : rows.findIndex(row => row.row === kept);
   active = again >= 0 ? again : Math.max(0, Math.min(active, rows.length - 1));
   draw_head();
-  table.style.setProperty('--columns', columns.map(column => column.width).join(' '));
+  table.style.setProperty('--columns', columns.map(({id, width}) => id === 'name' ? `minmax(${width}px, 1fr)` : `${width}px`).join(' '));
+  table.style.setProperty('--least', `${columns.reduce((sum, {width}) => sum + width, 0)}px`);
   table.setAttribute('role', state.tab === 'layers' ? 'treegrid' : 'grid');
   table.setAttribute('aria-rowcount', rows.length + 1);
   table.setAttribute('aria-colcount', columns.length);
@@ -172,12 +173,17 @@ body.ondblclick = event => {
   if (i !== NONE && !event.target.closest('.twist')) enter(rows[i]);
 };
 
+// The icicle shows where the row is. Numbers stay free of the tip.
 body.onmousemove = event => {
   const i = row_of(event);
-  if (i === NONE) return hide_tip();
-  show_table_tip(i, event.clientX, event.clientY);
+  point_at(rows[i]?.row ?? null);
+  if (i === NONE || event.target.closest('.number')) hide_tip();
+  else show_table_tip(i, event.clientX, event.clientY);
 };
-body.onmouseleave = hide_tip;
+body.onmouseleave = () => {
+  point_at(null);
+  hide_tip();
+};
 
 function show_table_tip(i, x, y) {
   const row = rows[i];

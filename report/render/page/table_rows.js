@@ -7,23 +7,28 @@ const TABS = [
   {value: 'groups', label: 'Groups', rows: group_rows},
 ];
 
-// A row of the tree, made when it is looked at.
-function layer_row(tree, row, depth) {
-  return {
-    row, depth, tree,
-    get full() { return full_name(tree, row); },
-    get name() { return short_name(tree, row); },
-    get fill() { return row_style(tree, row).fill; },
-    get time() { return tree.time[row]; },
-    get calls() { return tree.calls ? tree.calls[row] : 0; },
-    get idle() { return tree.idle ? tree.idle[row] : 0; },
-    get cpu() { return tree.cpu ? tree.cpu[row] : 0; },
-    get trace() { return tree.trace && tree.trace[row] !== NONE ? data.strings[tree.trace[row]] : ''; },
-    get path() { return tree.path && tree.path[row] !== NONE ? data.strings[tree.path[row]] : ''; },
-    get has_rows() { return tree.shape.has_children(row); },
-    get open() { return opened()[row] === 1; },
-    get found() { return current.filter.active && current.filter.found[row] === 1; },
-  };
+// A row of the tree.
+class LayerRow {
+  constructor(tree, row, depth) {
+    this.tree = tree;
+    this.row = row;
+    this.depth = depth;
+  }
+  get full() { return full_name(this.tree, this.row); }
+  get name() { return short_name(this.tree, this.row); }
+  get fill() { return row_style(this.tree, this.row).fill; }
+  get time() { return this.tree.time[this.row]; }
+  get calls() { return this.tree.calls ? this.tree.calls[this.row] : 0; }
+  get idle() { return this.tree.idle ? this.tree.idle[this.row] : 0; }
+  get cpu() { return this.tree.cpu ? this.tree.cpu[this.row] : 0; }
+  get trace() { return text_of(this.tree.trace, this.row); }
+  get path() { return text_of(this.tree.path, this.row); }
+  get has_rows() { return this.tree.shape.has_children(this.row); }
+  get open() { return opened()[this.row] === 1; }
+}
+
+function text_of(strings, row) {
+  return strings && strings[row] !== NONE ? data.strings[strings[row]] : '';
 }
 
 // What is open is remembered of the tree, and of each search by itself.
@@ -45,14 +50,21 @@ function sorted(rows) {
 // The open rows under the row that is zoomed to, or of everything: with `all`, also those that are closed.
 function layer_rows(all = false) {
   const {tree, filter} = current;
-  const seen = row => tree.has(row) && (!filter.active || filter.kept[row]);
-  const children = (row, depth) => sorted([...tree.shape.children(row)].filter(seen).map(child => layer_row(tree, child, depth)));
+  const children = (parent, depth) => {
+    const list = [];
+    for (const row of tree.shape.children(parent)) {
+      if (tree.has(row) && (!filter.active || filter.kept[row])) list.push(new LayerRow(tree, row, depth));
+    }
+    return sorted(list).reverse();
+  };
   const rows = [];
-  const waiting = (state.zoom === NONE ? children(NONE, 0) : [layer_row(tree, state.zoom, 0)]).reverse();
+  const waiting = state.zoom === NONE ? children(NONE, 0) : [new LayerRow(tree, state.zoom, 0)];
   while (waiting.length) {
     const row = waiting.pop();
     rows.push(row);
-    if (all || row.open || row.row === state.zoom) waiting.push(...children(row.row, row.depth + 1).reverse());
+    if (all || row.open || row.row === state.zoom) {
+      for (const child of children(row.row, row.depth + 1)) waiting.push(child);
+    }
   }
   return rows;
 }

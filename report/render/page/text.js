@@ -2,7 +2,7 @@
 // and may hold anything: they get into the page as text nodes only.
 'use strict';
 
-const MAX_SHOWN = 20000;  // characters of one name; some programs have megabytes
+const MAX_SHOWN = 8000;  // characters of one name; some programs have megabytes
 
 // Characters that would break a line or turn the direction of what follows.
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]+/g;
@@ -18,9 +18,9 @@ const TIME_UNITS = [
   {name: 'µs', ns: 1e3, digits: 2, from: 0},
 ];
 
-// The unit for numbers that are read beside each other: that of a hundredth of their sum.
-function unit_for(total_ns) {
-  return TIME_UNITS.find(unit => total_ns / 100 >= unit.from);
+// The unit for numbers that are read beside each other: that of a tenth of the largest.
+function unit_for(largest_ns) {
+  return TIME_UNITS.find(unit => largest_ns / 10 >= unit.from);
 }
 
 function grouped(number, digits) {
