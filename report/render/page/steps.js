@@ -35,7 +35,7 @@ function draw_steps() {
 
 function draw_bars() {
   const context = sized_context(bars, bars.clientWidth, BARS_HEIGHT);
-  const longest = Math.max(...bar_steps.map(bar_length), 1);
+  const longest = bar_steps.reduce((most, view) => Math.max(most, bar_length(view)), 1);
   const scale = (BARS_HEIGHT - BARS_TOP - BARS_FOOT) / longest;
   bar_width = Math.min(bars.clientWidth / bar_steps.length, MAX_BAR);
   const gap = bar_width > 4 ? 2 : bar_width > 2 ? 1 : 0;
