@@ -45,7 +45,7 @@ std::string read_text(const std::string& path) {
 
 }  // namespace
 
-LayerReport load_report(const std::string& path, const LoadOptions& options) {
+LayerReport load_report(const std::string& path, const LoadOptions& options, std::vector<Process>* processes_read) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) throw InputError(path + ": no such profile");
   if (!is_profile(path)) return read_layerwise_json(read_text(path), path);
@@ -56,10 +56,11 @@ LayerReport load_report(const std::string& path, const LoadOptions& options) {
   };
   LayerTree tree(std::move(tree_options));
   std::vector<Process> processes = read_profile(path, tree, options.rank, {}, options.stacks);
-  tell_problems(processes);
+  if (options.tell_problems) tell_problems(processes);
   LayerReport report;
   report.context = report_context(processes);
   tree.finish(report);
+  if (processes_read) *processes_read = std::move(processes);
   return report;
 }
 
