@@ -35,7 +35,8 @@ std::string stdout_text(const LayerReport& report, const CsvOptions& options, co
   std::vector<Choice> choices = choose(report, options.phase, options.profile);
   const TableKind& kind = table_kind(options.table.empty() ? "summary" : options.table);
   if (choices.size() > 1) {
-    throw UsageError(fmt::format("one table goes to standard output: give one of {} to --phase, or -o BASE for files of all", phase_list(report)));
+    throw UsageError(
+        fmt::format("one table goes to standard output: give one of {} to --phase, or -o BASE for files of all", phase_list(report)));
   }
   check_choices(kind, choices);
   PhaseReport none;
@@ -97,10 +98,10 @@ void add_csv_command(CLI::App& command) {
   command.add_option("PROFILE", options->profile, "A profile folder, one file of it, or a layerwise JSON")->required();
   command.add_option("--table", options->table, table_meanings() + "; to standard output. Default: files of all")
       ->check(CLI::IsMember(table_names()));
-  command.add_option("--phase", options->phase,
-                     "A phase such as decode, or one step of it such as decode_7; default: all");
-  command.add_option("-o,--output", options->output,
-                     "Write BASE_PHASE_TABLE_table.csv; FOLDER/: into it; - for standard output (default: the profile's name is BASE)")
+  command.add_option("--phase", options->phase, "A phase such as decode, or one step of it such as decode_7; default: all");
+  command
+      .add_option("-o,--output", options->output,
+                  "Write BASE_PHASE_TABLE_table.csv; FOLDER/: into it; - for standard output (default: the profile's name is BASE)")
       ->type_name("BASE");
   command.add_option("--rank", options->rank, "Only the process of this rank");
   command.add_option("--groups", options->groups, "A JSON file of groups of kernels, before the built-in ones");

@@ -82,14 +82,15 @@ void add_table_command(CLI::App& command) {
   auto options = std::make_shared<TableOptions>();
   command.add_option("PROFILE", options->profile, "A profile folder, one file of it, or a layerwise JSON")->required();
   command.add_option("--table", options->table, table_meanings() + "; default: summary")->check(CLI::IsMember(table_names()));
-  command.add_option("--phase", options->phase,
-                     "A phase such as decode, or one step of it such as decode_7; default: all");
+  command.add_option("--phase", options->phase, "A phase such as decode, or one step of it such as decode_7; default: all");
   command.add_option("--rank", options->rank, "Only the process of this rank");
-  command.add_option("--names", options->names,
-                     "cut: to the column (default); short: readable names of kernels (default of the kernel table); full: as long as they are")
+  command
+      .add_option("--names", options->names,
+                  "cut: to the column (default); short: readable names of kernels (default of the kernel table); full: as long as they are")
       ->check(CLI::IsMember(kNames));
-  command.add_option("--stacks", options->stacks,
-                     "The functions that launch a kernel as rows between layer and kernel; full: those of CUDA, bindings and Python too")
+  command
+      .add_option("--stacks", options->stacks,
+                  "The functions that launch a kernel as rows between layer and kernel; full: those of CUDA, bindings and Python too")
       ->expected(0, 1)
       ->default_str("frames")
       ->check(CLI::IsMember({"frames", "full"}));

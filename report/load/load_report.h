@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "report/attribution/attribution.h"
+#include "report/load/profile.h"
 #include "report/tree/layer_report.h"
 
 namespace lamina {
@@ -22,10 +24,11 @@ struct LoadOptions {
   std::optional<std::string> phase;    // `decode_7`: keep those of that step too
   StackView stacks = StackView::kUsual;  // of a profile
   std::optional<uint32_t> rank;        // of a profile: only that process
+  bool tell_problems = true;
 };
 
 // Throws InputError. What is damaged or missing in a profile but leaves the rest of use is told on stderr, in a line a
-// file.
-LayerReport load_report(const std::string& path, const LoadOptions& options);
+// file. `processes` is set to those of a profile, to none of a layerwise JSON.
+LayerReport load_report(const std::string& path, const LoadOptions& options, std::vector<Process>* processes = nullptr);
 
 }  // namespace lamina

@@ -23,9 +23,12 @@ size_t after_bracket(std::string_view text, size_t begin, char open, char close)
 size_t after_template(std::string_view text, size_t begin) {
   size_t depth = 0;
   for (size_t i = begin; i < text.size(); ++i) {
-    if (text[i] == '(') i = after_bracket(text, i, '(', ')') - 1;
-    else if (text[i] == '<') ++depth;
-    else if (text[i] == '>' && text[i - 1] != '-' && --depth == 0) return i + 1;
+    if (text[i] == '(')
+      i = after_bracket(text, i, '(', ')') - 1;
+    else if (text[i] == '<')
+      ++depth;
+    else if (text[i] == '>' && text[i - 1] != '-' && --depth == 0)
+      return i + 1;
   }
   return text.size();
 }
@@ -33,10 +36,14 @@ size_t after_template(std::string_view text, size_t begin) {
 // The place after the brackets that may begin at `begin`, else `begin`.
 size_t skip_brackets(std::string_view text, size_t begin) {
   switch (begin < text.size() ? text[begin] : '\0') {
-    case '<': return after_template(text, begin);
-    case '(': return after_bracket(text, begin, '(', ')');
-    case '{': return after_bracket(text, begin, '{', '}');
-    default: return begin;
+    case '<':
+      return after_template(text, begin);
+    case '(':
+      return after_bracket(text, begin, '(', ')');
+    case '{':
+      return after_bracket(text, begin, '{', '}');
+    default:
+      return begin;
   }
 }
 
@@ -70,8 +77,8 @@ size_t name_end(std::string_view text) {
   if (size_t size = no_namespace(text)) return size;
   if (text.starts_with('{')) return skip_brackets(text, 0);
   if (text.starts_with(kCall)) return kCall.size();
-  size_t end = std::min({text.find('<'), text.find('('), text.find("::"), text.size()});
-  return end;
+  text = text.substr(0, text.find("::"));
+  return std::min(text.find_first_of("<("), text.size());
 }
 
 // Takes what stands between brackets off the front.
@@ -85,6 +92,8 @@ std::string_view take_bracketed(std::string_view& text, char open) {
 }
 
 }  // namespace
+
+bool is_lambda(const NamePart& part) { return part.name.starts_with('{') || part.name == kCall; }
 
 std::vector<NamePart> name_parts(std::string_view text) {
   constexpr std::string_view kScope = "::";

@@ -14,6 +14,9 @@ struct NamePart {
   std::string_view parameters;  // of the function
 };
 
+// Whether the part is a lambda or its call.
+bool is_lambda(const NamePart& part);
+
 // Without return type, and without anonymous namespaces.
 std::vector<NamePart> name_parts(std::string_view demangled);
 

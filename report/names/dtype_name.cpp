@@ -12,28 +12,51 @@ struct Spelling {
 };
 
 // Without namespaces.
-constexpr Spelling kTypes[] = {
-    {"float", "float"},           {"double", "double"},        {"__nv_bfloat16", "bfloat16"}, {"nv_bfloat16", "bfloat16"},
-    {"BFloat16", "bfloat16"},     {"bfloat16_t", "bfloat16"},  {"__half", "half"},            {"half", "half"},
-    {"Half", "half"},             {"half_t", "half"},          {"tfloat32_t", "tf32"},        {"Float8_e4m3fn", "fp8_e4m3"},
-    {"__nv_fp8_e4m3", "fp8_e4m3"}, {"float_e4m3_t", "fp8_e4m3"}, {"Float8_e5m2", "fp8_e5m2"},  {"__nv_fp8_e5m2", "fp8_e5m2"},
-    {"float_e5m2_t", "fp8_e5m2"}, {"__nv_fp4_e2m1", "fp4"},    {"float_e2m1_t", "fp4"},       {"signed char", "int8"},
-    {"int8_t", "int8"},           {"unsigned char", "uint8"},  {"uint8_t", "uint8"},          {"int", "int", DtypeKind::kIndex},
-    {"long", "long", DtypeKind::kIndex}, {"short", "short", DtypeKind::kIndex}, {"unsigned int", "unsigned int", DtypeKind::kIndex},
-    {"unsigned long", "unsigned long", DtypeKind::kIndex}, {"bool", "bool", DtypeKind::kIndex}};
+constexpr Spelling kTypes[] = {{"float", "float"},
+                               {"double", "double"},
+                               {"__nv_bfloat16", "bfloat16"},
+                               {"nv_bfloat16", "bfloat16"},
+                               {"BFloat16", "bfloat16"},
+                               {"bfloat16_t", "bfloat16"},
+                               {"__half", "half"},
+                               {"half", "half"},
+                               {"Half", "half"},
+                               {"half_t", "half"},
+                               {"tfloat32_t", "tf32"},
+                               {"Float8_e4m3fn", "fp8_e4m3"},
+                               {"__nv_fp8_e4m3", "fp8_e4m3"},
+                               {"float_e4m3_t", "fp8_e4m3"},
+                               {"Float8_e5m2", "fp8_e5m2"},
+                               {"__nv_fp8_e5m2", "fp8_e5m2"},
+                               {"float_e5m2_t", "fp8_e5m2"},
+                               {"__nv_fp4_e2m1", "fp4"},
+                               {"float_e2m1_t", "fp4"},
+                               {"signed char", "int8"},
+                               {"int8_t", "int8"},
+                               {"unsigned char", "uint8"},
+                               {"uint8_t", "uint8"},
+                               {"int", "int", DtypeKind::kIndex},
+                               {"long", "long", DtypeKind::kIndex},
+                               {"short", "short", DtypeKind::kIndex},
+                               {"unsigned int", "unsigned int", DtypeKind::kIndex},
+                               {"unsigned long", "unsigned long", DtypeKind::kIndex},
+                               {"bool", "bool", DtypeKind::kIndex}};
 
 // Longer ones before what they begin with.
-constexpr Spelling kTokens[] = {{"bf16", "bfloat16"}, {"tf32", "tf32"}, {"fp16", "half"},  {"f16", "half"},     {"fp32", "float"},
-                                {"f32", "float"},     {"f64", "double"}, {"e4m3", "fp8_e4m3"}, {"e5m2", "fp8_e5m2"}, {"s8", "int8"},
-                                {"MxE4m3", "mxfp8"},  {"MxE2m1", "mxfp4"}, {"E4m3", "fp8_e4m3"}, {"E2m1", "fp4"}, {"Bfloat16", "bfloat16"},
-                                {"Fp16", "half"},     {"Fp32", "float"}};
+constexpr Spelling kTokens[] = {
+    {"bf16", "bfloat16"}, {"tf32", "tf32"},     {"fp16", "half"},         {"f16", "half"},  {"fp32", "float"},   {"f32", "float"},
+    {"f64", "double"},    {"e4m3", "fp8_e4m3"}, {"e5m2", "fp8_e5m2"},     {"s8", "int8"},   {"MxE4m3", "mxfp8"}, {"MxE2m1", "mxfp4"},
+    {"E4m3", "fp8_e4m3"}, {"E2m1", "fp4"},      {"Bfloat16", "bfloat16"}, {"Fp16", "half"}, {"Fp32", "float"}};
 
 std::string_view without_pointers(std::string_view type) {
   constexpr std::string_view kConst = "const";
   for (;;) {
-    if (type.ends_with('*') || type.ends_with('&') || type.ends_with(' ')) type.remove_suffix(1);
-    else if (type.ends_with(kConst)) type.remove_suffix(kConst.size());
-    else return type;
+    if (type.ends_with('*') || type.ends_with('&') || type.ends_with(' '))
+      type.remove_suffix(1);
+    else if (type.ends_with(kConst))
+      type.remove_suffix(kConst.size());
+    else
+      return type;
   }
 }
 

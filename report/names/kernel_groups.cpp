@@ -75,7 +75,8 @@ std::vector<KernelGroups::Row> KernelGroups::parse(const std::string& text, cons
     const ordered_json& names = member(document[i], "names", place);
     check_keys(document[i], place);
     if (!names.is_array()) place.at(".names").fail("is not an array");
-    for (size_t n = 0; n < names.size(); ++n) row.names.push_back(in_small_letters(text_at(names[n], place.at(fmt::format(".names[{}]", n)))));
+    for (size_t n = 0; n < names.size(); ++n)
+      row.names.push_back(in_small_letters(text_at(names[n], place.at(fmt::format(".names[{}]", n)))));
     rows.push_back(std::move(row));
   }
   return rows;

@@ -50,7 +50,8 @@ bool is_epilogue(std::string_view word) { return std::ranges::find(kEpilogues, w
 // Which operands are transposed: `tn`, `TNT`.
 bool is_layout(std::string_view word) {
   return (word.size() == 2 && word.find_first_not_of("tn") == std::string_view::npos) ||
-         (word.size() == 3 && (word.find_first_not_of("tn") == std::string_view::npos || word.find_first_not_of("TN") == std::string_view::npos));
+         (word.size() == 3 &&
+          (word.find_first_not_of("tn") == std::string_view::npos || word.find_first_not_of("TN") == std::string_view::npos));
 }
 
 // The letters of nvjet: input, …, output.
@@ -77,12 +78,18 @@ struct Gemm {
   void read(std::string_view word) {
     std::vector<std::string> sizes = tile_sizes(word);
     std::vector<std::string> types = dtypes_in_token(word);
-    if (!sizes.empty() && tile.empty()) tile = sizes;
-    else if (!sizes.empty() && tile.size() == 2) tile.push_back(sizes[0]);  // `64x6`: the tile's third side, stages
-    else if (!types.empty()) dtypes.insert(dtypes.end(), types.begin(), types.end());
-    else if (is_epilogue(word)) epilogues.push_back(word);
-    else if (is_layout(word) && layout.empty() && !(tile.empty() && dtypes.empty())) layout = word;
-    else if ((dtypes.empty() && tile.empty()) || word.find("gemm") != std::string_view::npos) add_to_base(word);
+    if (!sizes.empty() && tile.empty())
+      tile = sizes;
+    else if (!sizes.empty() && tile.size() == 2)
+      tile.push_back(sizes[0]);  // `64x6`: the tile's third side, stages
+    else if (!types.empty())
+      dtypes.insert(dtypes.end(), types.begin(), types.end());
+    else if (is_epilogue(word))
+      epilogues.push_back(word);
+    else if (is_layout(word) && layout.empty() && !(tile.empty() && dtypes.empty()))
+      layout = word;
+    else if ((dtypes.empty() && tile.empty()) || word.find("gemm") != std::string_view::npos)
+      add_to_base(word);
   }
 
   void add_to_base(std::string_view word) {
@@ -132,8 +139,10 @@ std::string nvjet_name(std::string_view name) {
   Words words = split_words(name);
   for (size_t i = 0; i < words.size(); ++i) {
     bool types_follow = dtype.empty() && i > 0 && !words[i].starts_with("sm");
-    if (types_follow) dtype = from_to(nvjet_dtype(words[i].front()), nvjet_dtype(words[i].back()));
-    else gemm.read(words[i]);
+    if (types_follow)
+      dtype = from_to(nvjet_dtype(words[i].front()), nvjet_dtype(words[i].back()));
+    else
+      gemm.read(words[i]);
   }
   return gemm.text(dtype);
 }
@@ -188,10 +197,11 @@ std::string fmha_name(std::string_view name) {
 constexpr struct Family {
   std::string_view prefix;
   std::string (*shorten)(std::string_view name);
-} kFamilies[] = {{"nvjet_", nvjet_name}, {"sm", gemm_name},      {"ampere_", gemm_name},      {"volta_", gemm_name},
-                 {"turing_", gemm_name}, {"maxwell_", gemm_name}, {"cutlass", gemm_name},      {"cudnn_", cudnn_name},
-                 {"bmm_", output_first_name}, {"gemm_", output_first_name}, {"triton_", inductor_name}, {"nccl", nccl_name},
-                 {"kernel_cutlass_", cute_name}, {"fmha_", gemm_name}, {"fmha", fmha_name}};
+} kFamilies[] = {{"nvjet_", nvjet_name},         {"sm", gemm_name},          {"ampere_", gemm_name},
+                 {"volta_", gemm_name},          {"turing_", gemm_name},     {"maxwell_", gemm_name},
+                 {"cutlass", gemm_name},         {"cudnn_", cudnn_name},     {"bmm_", output_first_name},
+                 {"gemm_", output_first_name},   {"triton_", inductor_name}, {"nccl", nccl_name},
+                 {"kernel_cutlass_", cute_name}, {"fmha_", gemm_name},       {"fmha", fmha_name}};
 
 }  // namespace
 

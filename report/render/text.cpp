@@ -28,18 +28,28 @@ bool is_control(std::string_view character) {
 
 bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
-}  // namespace
-
-std::string printable(std::string_view text) {
+// `change` is given each character of valid UTF-8 and says what becomes of it.
+template <typename Change>
+std::string changed(std::string_view text, Change change) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
     size_t size = character_size(text);
     std::string_view character = text.substr(0, std::max<size_t>(size, 1));
-    result += size == 0 ? kReplacement : is_control(character) ? " " : character;
+    result += size == 0 ? kReplacement : change(character);
     text.remove_prefix(character.size());
   }
   return result;
+}
+
+}  // namespace
+
+std::string valid_utf8(std::string_view text) {
+  return changed(text, [](std::string_view character) { return character; });
+}
+
+std::string printable(std::string_view text) {
+  return changed(text, [](std::string_view character) { return is_control(character) ? std::string_view(" ") : character; });
 }
 
 size_t characters(std::string_view text) { return static_cast<size_t>(std::ranges::count_if(text, starts_character)); }

@@ -7,7 +7,10 @@
 
 namespace lamina {
 
-// Valid UTF-8 on one line: each byte that is none becomes U+FFFD, each control character a space.
+// What is not UTF-8 becomes U+FFFD, a byte each.
+std::string valid_utf8(std::string_view text);
+
+// The same on one line of a terminal: control characters become spaces too.
 std::string printable(std::string_view text);
 
 // Both of valid UTF-8.

@@ -15,7 +15,7 @@ struct KernelRow {
   double total_us = 0;
   double min_us = 0;
   double max_us = 0;
-  double pct_cuda_time = 0;  // 0..100, of all kernels
+  double pct_cuda_time = 0;                   // 0..100, of all kernels
   std::vector<std::string> layers = {};       // the names of those that launch it, each once, in order of appearance
   std::vector<std::string> layer_paths = {};  // and where they stand: names from the root down, joined by `/`
 

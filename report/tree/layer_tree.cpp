@@ -119,7 +119,7 @@ void LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace, dou
   leaf.max_us = std::max(leaf.max_us, us);
   leaf.activity = true;
   ++leaf.invocations;
-  if (parent.model == 0) return;
+  if (parent.model == 0 || !options_.activities) return;
   Node& row = model_[model_child(parent.model, name, order)];
   row.cuda_us += us;
   row.trace = trace;

@@ -43,6 +43,16 @@ OUTPUTS = {
     "graph.decode.kernel.csv": ["csv", "h200-graph", "--phase", "decode", "--table", "kernel"],
     "graph.decode.summary.csv": ["csv", "h200-graph", "--phase", "decode", "--table", "summary"],
     "raw_ops.library.csv": ["csv", "h200-raw-ops", "--phase", "decode", "--table", "library"],
+    "diff.graph.txt": ["diff", "h200-eager", "h200-graph"],
+    "diff.graph.tree.txt": ["diff", "h200-eager", "h200-graph", "--phase", "decode", "--all", "--names", "full"],
+    "diff.torch.txt": ["diff", "h200-torch", "h200-torch-graph", "--phase", "decode"],
+    "diff.torch.prefill.txt": ["diff", "h200-torch", "h200-torch-graph", "--phase", "prefill", "--all"],
+    "diff.apples.txt": ["diff", "h200-torch", "h200-eager", "--phase", "prefill"],
+    "diff.changed.txt": ["diff", "diff-before.json", "diff-after.json"],
+    "diff.changed.tree.txt": ["diff", "diff-before.json", "diff-after.json", "--phase", "decode", "--all"],
+    "diff.changed.json": ["diff", "diff-before.json", "diff-after.json", "--phase", "decode_2", "--format", "json"],
+    "diff.old.txt": ["diff", "layerwise-old.json", "diff-before.json"],
+    "old.decode.txt": ["table", "layerwise-old.json", "--phase", "decode"],
 }
 
 
@@ -166,6 +176,93 @@ def test_csv_refusals(suite):
     case("/nowhere/x", "csv", "h200-graph", "-o", "/nowhere/x", status=1)
     case("--groups: only", "table", "h200-graph", "--groups", "x")
     case("kernel_names.tsv: ", "table", "h200-graph", "--table", "kernel", "--groups", "kernel_names.tsv", status=1)
+def messages(suite, arguments, status):
+    done = suite.run(["bash", "-c", 'cd "$1" && shift && exec "$@"', "bash", DATA, suite.lamina] + arguments, status=status)
+    return done.stderr
+
+
+def test_diff_status(suite):
+    """0: not slower, or not asked for; 1: slower than allowed, or bad input, and the message tells which; 2: wrong usage."""
+    decode = ["diff", "h200-eager", "h200-graph", "--phase", "decode"]
+    check(messages(suite, decode + ["--fail-over", "1%"], 0) == "", "within the limit")
+    check(messages(suite, decode[:1] + decode[2:0:-1] + decode[3:] + ["--fail-over", "0"], 0) == "", "faster")
+    text = messages(suite, decode + ["--fail-over", "0.1%"], 1)
+    check(text.startswith("lamina: slower than --fail-over 0.1% allows: decode by 0.42% (noise 0."), text)
+    text = messages(suite, decode + ["--fail-over-layer", "10%"], 1)
+    check(text.startswith("lamina: slower than --fail-over-layer 10% allows: decode > LlamaForCausalLM > LlamaModel > layers.* > mlp > act_fn by 12.75%"), text)
+    text = messages(suite, ["diff", "h200-torch", "h200-torch-graph", "--phase", "prefill", "--fail-over", "5%"], 1)
+    check("prefill by 57.48% (noise not known: a single step)" in text, text)
+    text = messages(suite, ["diff", "h200-eager", "h200-raw-ops", "--fail-over", "500%"], 0)
+    check("phase 'prefill' is in one of the two alone: not checked" in text, text)
+    for arguments, status, part in (
+            (["diff", "h200-eager"], 2, "AFTER"),
+            (decode + ["--fail-over", "much"], 2, "'much' is no percentage"),
+            (decode + ["--fail-over=-1%"], 2, "'-1%' is no percentage"),
+            (decode + ["--rank", "0", "--rank", "0", "--rank", "0"], 2, "--rank"),
+            (decode + ["--format", "yaml"], 2, "--format"),
+            (["diff", "h200-eager", "nowhere"], 1, "nowhere: no such profile"),
+            (["diff", "h200-eager", "h200-graph", "--phase", "warm"], 1, "no phase 'warm' in h200-eager"),
+            (["diff", "h200-callers", "layerwise-sample.json", "--fail-over", "5"], 1, "nothing to compare"),
+            (["diff", "h200-eager", "golden_test.py"], 1, "golden_test.py")):
+        text = messages(suite, arguments, status)
+        check(part in text and "slower than" not in text and text.count("\n") == 1, f"{arguments}: {text}")
+
+
+def test_diff_output(suite):
+    """-o writes what would be printed, and overwrites nothing."""
+    path = suite.folder("diff.txt")
+    arguments = ["diff", "diff-before.json", "diff-after.json"]
+    check(messages(suite, arguments + ["-o", path], 0) == f"lamina: wrote {path}\n", "message")
+    with open(path, encoding="utf-8") as file:
+        check(file.read() == lamina(suite, arguments + ["-o", "-"]), "file and standard output differ")
+    check("exists" in messages(suite, arguments + ["-o", path], 2), "overwritten")
+    messages(suite, arguments + ["-o", path, "--force"], 0)
+
+
+def test_diff_adds_up(suite):
+    """Rows of each level add up to their parent, roots to the phase, and the phase to what the profile holds."""
+    def check_rows(rows, total, place):
+        if rows:
+            change = sum(row["change_us"] for row in rows)
+            check(abs(change - total) < 1e-6 * max(1, abs(total)), f"{place}: rows {change}, whole {total}")
+        for row in rows:
+            check_rows(row["children"], row["change_us"], place + str(row["names_after"] or row["names_before"]))
+
+    for before, after in (("h200-eager", "h200-graph"), ("h200-torch", "h200-torch-graph"), ("diff-before.json", "diff-after.json")):
+        change = json.loads(lamina(suite, ["diff", before, after, "--format", "json"]))
+        check(change["phases"], "no phase")
+        for phase in change["phases"]:
+            check_rows(phase["layers"], phase["change_us"], phase["name"])
+            shares = sum(row["share_pct"] for row in phase["layers"])
+            check(abs(shares - 100) < 1e-6, f"{phase['name']}: shares {shares}")
+
+
+def test_readable_by_others(suite):
+    """What vLLM's printer and plotter ask of a file, held to `lamina json` of every profile: context first, then prefill and
+    decode steps and nothing else, records of exactly their fields, and the keys of the plotter's title."""
+    summary = ["name", "cuda_time_us", "pct_cuda_time", "invocations"]
+    model = ["name", "cpu_time_us", "cuda_time_us", "pct_cuda_time", "trace"]
+
+    def check_nodes(nodes, fields):
+        for node in nodes:
+            check(list(node["entry"]) == fields and "children" in node, str(node["entry"]))
+            check_nodes(node["children"], fields)
+
+    for profile in ("h200-eager", "h200-graph", "h200-torch", "h200-torch-graph", "h200-raw-ops", "h200-callers", "layerwise-old.json", "layerwise-sample.json"):
+        text = lamina(suite, ["json", profile, "-o", "-"])
+        check("NaN" not in text and "Infinity" not in text, f"{profile}: no JSON")
+        report = json.loads(text)
+        context, *steps = report
+        check(context == "context" and all(re.fullmatch(r"prefill|decode_\d+", step) for step in steps), f"{profile}: {list(report)}")
+        for key in ("prompt_len", "batch_size", "num_steps", "complete_num_requests_per_step", "engine_args"):
+            check(key in report["context"], f"{profile}: no {key}")
+        for key in ("model", "tensor_parallel_size"):
+            check(key in report["context"]["engine_args"], f"{profile}: no engine_args.{key}")
+        for step in steps:
+            check(list(report[step]) == ["metadata", "summary_stats", "model_stats"], f"{profile}: {list(report[step])}")
+            check("num_running_seqs" in report[step]["metadata"] and report[step]["summary_stats"], f"{profile}: {step} can not be drawn")
+            check_nodes(report[step]["summary_stats"], summary)
+            check_nodes(report[step]["model_stats"], model)
 
 
 def test_readme(suite):

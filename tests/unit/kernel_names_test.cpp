@@ -41,21 +41,51 @@ TEST(KernelGroups, OfRealProfilesAreTold) {
 }
 
 TEST(KernelNames, CopiesStay) {
-  for (const char* name : {"Memcpy HtoD (Pinned -> Device)", "Memset (Device)", "[CUDA memcpy HtoD]"}) EXPECT_EQ(short_kernel_name(name), name);
+  for (const char* name : {"Memcpy HtoD (Pinned -> Device)", "Memset (Device)", "[CUDA memcpy HtoD]"})
+    EXPECT_EQ(short_kernel_name(name), name);
 }
 
 TEST(KernelNames, OfAnyTextAreNeverEmpty) {
-  for (const char* name : {"f", "kernel", "_kernel", "Kernel", "<", ">", "(", ")", "::", "a::", "::b", "void ", "void", "f<", "f<g<(", "{", "{lambda(", "operator()",
-                           "(anonymous namespace)", "(anonymous namespace)::", "a,b", "nvjet_", "nvjet", "nccl", "ncclKernel_", "triton__fused_",
-                           "cutlass::device_kernel<", "cutlass::Kernel2<>(", "void at::native::elementwise_kernel<128, 4, ", "f<>>>>()",
-                           "fmhaKernel_", "kernel_cutlass_kernel_object_at", "flash::flash_fwd_kernel<Flash_fwd_kernel_traits<x, y, z>>()"}) {
+  for (const char* name : {"f",
+                           "kernel",
+                           "_kernel",
+                           "Kernel",
+                           "<",
+                           ">",
+                           "(",
+                           ")",
+                           "::",
+                           "a::",
+                           "::b",
+                           "void ",
+                           "void",
+                           "f<",
+                           "f<g<(",
+                           "{",
+                           "{lambda(",
+                           "operator()",
+                           "(anonymous namespace)",
+                           "(anonymous namespace)::",
+                           "a,b",
+                           "nvjet_",
+                           "nvjet",
+                           "nccl",
+                           "ncclKernel_",
+                           "triton__fused_",
+                           "cutlass::device_kernel<",
+                           "cutlass::Kernel2<>(",
+                           "void at::native::elementwise_kernel<128, 4, ",
+                           "f<>>>>()",
+                           "fmhaKernel_",
+                           "kernel_cutlass_kernel_object_at",
+                           "flash::flash_fwd_kernel<Flash_fwd_kernel_traits<x, y, z>>()"}) {
     EXPECT_NE(short_kernel_name(name), "") << name;
   }
   EXPECT_EQ(short_kernel_name(""), "");
 }
 
 TEST(KernelNames, MayNestWithoutEnd) {
-  for (std::string level : {"at::native::gpu_kernel_impl<", "cutlass::device_kernel<", "flash::enable_sm90<", "f<", "(", "{"}) {
+  for (std::string level : {"at::native::gpu_kernel_impl<", "cutlass::device_kernel<", "flash::enable_sm90<", "f<", "a::", "(", "{"}) {
     std::string name = "void at::native::elementwise_kernel<4, ";
     for (int i = 0; i < 20000; ++i) name += level;
     EXPECT_NE(short_kernel_name(name), "");
@@ -107,8 +137,16 @@ std::string file_of(const std::string& text) {
 }
 
 TEST(KernelGroups, GlobsAreLikeTheWholeName) {
-  for (auto [glob, text] : std::vector<std::pair<const char*, const char*>>{
-           {"a", "a"}, {"*", ""}, {"*", "abc"}, {"a*", "a"}, {"*b*", "abc"}, {"a?c", "abc"}, {"*ab", "aab"}, {"a*b*c", "axbxbc"}, {"**", "x"}, {"*a*", "*a*"}}) {
+  for (auto [glob, text] : std::vector<std::pair<const char*, const char*>>{{"a", "a"},
+                                                                            {"*", ""},
+                                                                            {"*", "abc"},
+                                                                            {"a*", "a"},
+                                                                            {"*b*", "abc"},
+                                                                            {"a?c", "abc"},
+                                                                            {"*ab", "aab"},
+                                                                            {"a*b*c", "axbxbc"},
+                                                                            {"**", "x"},
+                                                                            {"*a*", "*a*"}}) {
     EXPECT_TRUE(matches_glob(glob, text)) << glob << " " << text;
   }
   for (auto [glob, text] : std::vector<std::pair<const char*, const char*>>{
@@ -118,7 +156,8 @@ TEST(KernelGroups, GlobsAreLikeTheWholeName) {
 }
 
 TEST(KernelGroups, OfAFileComeBeforeTheBuiltIn) {
-  KernelGroups groups = KernelGroups::from_file(file_of(R"([{"group": "mine", "names": ["my_*", "*NVJET*"]}, {"group": "late", "names": ["my_kernel"]}])"));
+  KernelGroups groups =
+      KernelGroups::from_file(file_of(R"([{"group": "mine", "names": ["my_*", "*NVJET*"]}, {"group": "late", "names": ["my_kernel"]}])"));
   EXPECT_EQ(groups.group_of("My_kernel"), "mine");
   EXPECT_EQ(groups.group_of("nvjet_sm90_tst_64x8"), "mine");
   EXPECT_EQ(groups.group_of("rms_norm_kernel"), "norm");

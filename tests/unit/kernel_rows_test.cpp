@@ -20,8 +20,9 @@ SummaryNode layer(const std::string& name, std::vector<SummaryNode> children) {
 }
 
 TEST(KernelRows, AreOfTheWholeTree) {
-  std::vector<SummaryNode> tree = {layer("model", {layer("a", {kernel("k", 10, 4, {1, 5}), kernel("one", 3, 1, {3, 3})}), layer("b", {kernel("k", 20, 1, {20, 20})})}),
-                           layer("c", {layer("a", {kernel("k", 7, 2, {0.5, 6.5})}), layer("nothing", {})})};
+  std::vector<SummaryNode> tree = {
+      layer("model", {layer("a", {kernel("k", 10, 4, {1, 5}), kernel("one", 3, 1, {3, 3})}), layer("b", {kernel("k", 20, 1, {20, 20})})}),
+      layer("c", {layer("a", {kernel("k", 7, 2, {0.5, 6.5})}), layer("nothing", {})})};
   auto rows = kernel_rows(tree);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].name, "k");
@@ -86,10 +87,14 @@ TEST(KernelRows, OfALayerwiseJsonComeFromItsModel) {
 TEST(KernelRows, OfSeveralStepsOfAJsonAreTogether) {
   auto step = [](double us) {
     std::string number = std::to_string(us);
-    return R"({"summary_stats": [{"entry": {"name": "m.*", "cuda_time_us": )" + number + R"(, "pct_cuda_time": 100, "invocations": 1}, "children":
-      [{"entry": {"name": "k", "cuda_time_us": )" + number + R"(, "pct_cuda_time": 100, "invocations": 1}, "children": []}]}],
-      "model_stats": [{"entry": {"name": "m.0", "cpu_time_us": 1, "cuda_time_us": )" + number + R"(, "pct_cuda_time": 100, "trace": ""}, "children":
-      [{"entry": {"name": "k", "cpu_time_us": 0, "cuda_time_us": )" + number + R"(, "pct_cuda_time": 100, "trace": ""}, "children": []}]}]})";
+    return R"({"summary_stats": [{"entry": {"name": "m.*", "cuda_time_us": )" + number +
+           R"(, "pct_cuda_time": 100, "invocations": 1}, "children":
+      [{"entry": {"name": "k", "cuda_time_us": )" +
+           number + R"(, "pct_cuda_time": 100, "invocations": 1}, "children": []}]}],
+      "model_stats": [{"entry": {"name": "m.0", "cpu_time_us": 1, "cuda_time_us": )" +
+           number + R"(, "pct_cuda_time": 100, "trace": ""}, "children":
+      [{"entry": {"name": "k", "cpu_time_us": 0, "cuda_time_us": )" +
+           number + R"(, "pct_cuda_time": 100, "trace": ""}, "children": []}]}]})";
   };
   LayerReport report = read_layerwise_json(R"({"context": {}, "decode_1": )" + step(2) + R"(, "decode_2": )" + step(5) + "}", "f");
   auto rows = kernel_rows(report.phases.at(0));
