@@ -5,9 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -86,6 +88,7 @@ bool Recorder::start() {
     state_.store(State::kOff);
     return false;
   }
+  process_ = getpid();
   state_.store(State::kRecording, std::memory_order_release);
   add_process_properties(*this);
   definitions.add_clock_pair();
@@ -163,13 +166,12 @@ bool Recorder::finish_was_asked() {
   return finish_asked_;
 }
 
-// Definitions are drained after what refers to them and written before. To read the symbols of a large library takes long:
-// what the threads say meanwhile leaves their buffers, and is written in the next round.
+// Definitions are drained after what refers to them and written before.
 void Recorder::write_round(bool all_activity) {
   std::lock_guard lock(write_mutex_);
   Chunks chunks = std::exchange(late_, {});
   drain(chunks, all_activity);
-  stacks.describe([this] { drain(late_, false); });
+  describe_stacks();
   definitions.add_loss(LossKind::kActivityRecords, activity.take_lost());
   definitions.add_loss(LossKind::kSignalHandlers, Busy::take_left_out());
   std::span<const char> records = definitions.drain();
@@ -178,6 +180,17 @@ void Recorder::write_round(bool all_activity) {
   bool good = file_.write(header, records);
   for (auto& [chunk, bytes] : chunks) good = good && file_.write(chunk, bytes);
   if (!good) stop(file_.problem().c_str());
+}
+
+// To read the symbols of a large library takes long, so that is done beside: what the threads say meanwhile leaves their
+// buffers, and is written in the next round.
+void Recorder::describe_stacks() {
+  if (!stacks.take_new_places()) return;
+  constexpr auto kDrainInterval = std::chrono::milliseconds(10);
+  constexpr auto kThreadIfThereIsOne = std::launch::async | std::launch::deferred;
+  auto described = std::async(kThreadIfThereIsOne, [this] { stacks.describe_places(); });
+  while (described.wait_for(kDrainInterval) == std::future_status::timeout) drain(late_, false);
+  described.get();
 }
 
 // All that there is now.
@@ -239,13 +252,8 @@ void Recorder::at_exit() {
   Recorder& recorder = instance();
   if (recorder.off()) return;
   Busy busy;
-  std::unique_lock lock(recorder.wake_mutex_);
-  recorder.finish_asked_ = true;
-  recorder.wake_.notify_all();
-  auto deadline = std::chrono::duration<double>(recorder.options.exit_deadline_s);
-  if (!recorder.finished_wake_.wait_for(lock, deadline, [&] { return recorder.finished_; })) {
+  if (!recorder.wait_for_writer(std::chrono::duration<double>(recorder.options.exit_deadline_s))) {
     // The writer hangs in the flush: what the program's threads have said can still be written.
-    lock.unlock();
     std::unique_lock write_lock(recorder.write_mutex_, std::try_to_lock);
     if (write_lock.owns_lock()) {
       write_lock.unlock();
@@ -255,6 +263,25 @@ void Recorder::at_exit() {
              recorder.options.exit_deadline_s);
   }
   recorder.state_.store(State::kOff);
+}
+
+// A child of vfork() runs in the memory of its parent, which goes on. A signal handler may have come while its thread held a
+// lock that the writer needs, of malloc's or ours: so the wait is short, and the writer alone does the work.
+void Recorder::before_immediate_exit() noexcept {
+  Recorder& recorder = instance();
+  bool records = recorder.state_.load(std::memory_order_acquire) == State::kRecording && getpid() == recorder.process_;
+  if (!records || Busy::interrupted()) return;
+  Busy busy;
+  constexpr double kDeadlineS = 2;
+  guarded([&] { return recorder.wait_for_writer(std::chrono::duration<double>(std::min(recorder.options.exit_deadline_s, kDeadlineS))); });
+}
+
+// Asks the writer to write the end, and waits for that.
+bool Recorder::wait_for_writer(std::chrono::duration<double> deadline) {
+  std::unique_lock lock(wake_mutex_);
+  finish_asked_ = true;
+  wake_.notify_all();
+  return finished_wake_.wait_for(lock, deadline, [this] { return finished_; });
 }
 
 void Recorder::finish() {

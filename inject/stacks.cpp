@@ -171,8 +171,8 @@ uint32_t Stacks::leaf_of(uint32_t node, uint32_t kernel) {
 
 // ---- on the writer's
 
-void Stacks::describe(const std::function<void()>& between) {
-  if (!on_) return;
+bool Stacks::take_new_places() {
+  if (!on_) return false;
   if (python_.find_interpreter()) forget_addresses();  // stacks were taken for such without Python
   uint64_t lost = 0;
   {
@@ -182,11 +182,12 @@ void Stacks::describe(const std::function<void()>& between) {
     new_places_.clear();
     lost = lost_.exchange(0);
   }
-  for (const Place& place : described_) {
-    describe(place);
-    between();
-  }
   definitions_.add_loss(LossKind::kStacks, lost);
+  return !described_.empty();
+}
+
+void Stacks::describe_places() {
+  for (const Place& place : described_) describe(place);
 }
 
 void Stacks::describe(const Place& place) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -55,9 +54,10 @@ class Stacks {
   void forget_addresses() { generation_.fetch_add(1, std::memory_order_relaxed); }
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
 
-  // For the writer: names for the places that came since, as definitions.
-  // `between` is called every now and then: it takes long where a library has many symbols.
-  void describe(const std::function<void()>& between);
+  // For the writer: takes the places that came since; false if there are none. Then gives them names, as definitions,
+  // which takes long where a library has many symbols.
+  bool take_new_places();
+  void describe_places();
 
   // How often a stack had to be unwound, and how long that took: a median and the 99th of a hundred, in us, to a power of two.
   struct Cost {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "report/attribution/steps.h"
+
 namespace lamina {
 
 using namespace format;
@@ -12,9 +14,6 @@ constexpr size_t kMaxFrames = 1024;  // the recorder stops far earlier
 constexpr size_t kMaxCachedRoots = 10'000;
 constexpr size_t kMaxWaitingGraphEvents = 200'000;
 constexpr std::string_view kContextMark = "lamina:context ";
-constexpr std::string_view kStartup = "startup";
-constexpr std::string_view kNoPhase = "(none)";
-constexpr std::string_view kWholeRun = "all";
 constexpr std::string_view kOtherRange = "(other)";
 
 }  // namespace
@@ -41,13 +40,6 @@ bool Attribution::shown(uint32_t step) const {
   return !info || info->collected;
 }
 
-// The step itself, or what there is instead of one that does not count.
-uint32_t Attribution::counted_step(uint32_t step) const {
-  const StepInfo* info = definitions_.step(step);
-  if (!info || !info->found || phases_ != PhaseSource::kProgram) return step;
-  return info->after_named ? kNoStep : kStartupStep;
-}
-
 Position Attribution::root(uint32_t step) {
   auto [known, added] = roots_.try_emplace(step);
   if (!added) return known->second;
@@ -55,14 +47,11 @@ Position Attribution::root(uint32_t step) {
     roots_.clear();
     known = roots_.try_emplace(step).first;
   }
+  PhaseStep name = phase_step(definitions_, step, phases_);
+  known->second = tree_.step(name.phase, name.number);
   if (const StepInfo* info = definitions_.step(step)) {
-    known->second = tree_.step(definitions_.text(info->phase), info->number);
     auto sequences = parse_nvtx_message(definitions_.text(info->message), {}).sequences;
-    if (sequences) tree_.set_sequences(definitions_.text(info->phase), info->number, *sequences);
-  } else if (step == kNoStep) {
-    known->second = tree_.step(kNoPhase, 1);
-  } else {
-    known->second = tree_.step(phases_ != PhaseSource::kNone ? kStartup : kWholeRun, 1);
+    if (sequences) tree_.set_sequences(name.phase, name.number, *sequences);
   }
   return known->second;
 }
@@ -133,7 +122,7 @@ void Attribution::read_thread_record(uint32_t id, Thread& thread, const RecordVi
     case RecordKind::kThreadState: return restore(thread, record);
     case RecordKind::kStepChange:
       settle(thread);
-      thread.step = counted_step(record.header().id);
+      thread.step = counted_step(definitions_, record.header().id, phases_);
       return;
     case RecordKind::kLaunch: return launch(thread, record);
     case RecordKind::kCallStack: thread.stack = record.header().id; return;
@@ -163,7 +152,7 @@ void Attribution::restore(Thread& thread, const RecordView& record) {
   auto bytes = record.behind<ThreadStateRecord>();
   std::vector<Frame> known = std::move(thread.lost ? thread.before_loss : thread.frames);
   thread.frames.clear();
-  thread.step = counted_step(state->step);
+  thread.step = counted_step(definitions_, state->step, phases_);
   for (size_t at = 0; at + sizeof(OpenCall) <= bytes.size(); at += sizeof(OpenCall)) {
     OpenCall open;
     memcpy(&open, bytes.data() + at, sizeof(open));

@@ -24,6 +24,17 @@ namespace lamina {
 
 enum class ActivityKind { kKernel, kMemcpy, kMemset };
 
+// How a kernel was launched, or what a copy moved. Memory in bytes.
+struct ActivitySize {
+  std::array<int32_t, 3> grid{};
+  std::array<int32_t, 3> block{};
+  uint32_t registers = 0;  // a thread
+  uint32_t static_shared_memory = 0;
+  uint32_t dynamic_shared_memory = 0;
+  uint64_t bytes = 0;
+  bool operator==(const ActivitySize&) const = default;
+};
+
 // What ran on the GPU, once.
 struct Activity {
   ActivityKind kind = ActivityKind::kKernel;
@@ -36,6 +47,7 @@ struct Activity {
   uint64_t start = 0;  // CLOCK_REALTIME ns; 0: not known
   uint64_t duration = 0;  // ns
   bool timed = false;
+  ActivitySize size;
 };
 
 // How native call stacks show. Where no range is open they are the layers, and where no op is, the trace.
@@ -61,8 +73,8 @@ bool add_to_trace(std::string& trace, std::string_view op);
 
 class Attribution {
  public:
-  // Called for each activity once its place is known; for `lamina dump`.
-  using Observer = std::function<void(const Activity&, Position, Placement, uint32_t step)>;
+  // Called for each activity once its place is known; `trace` is a LayerTree::name_id. For `lamina dump` and `trace`.
+  using Observer = std::function<void(const Activity&, Position, Placement, uint32_t step, uint32_t trace)>;
 
   // Without phases all is one phase `all`.
   Attribution(LayerTree& tree, Account& account, PhaseSource phases, Observer observer = nullptr, StackView view = StackView::kUsual)
@@ -154,7 +166,6 @@ class Attribution {
   void read_thread(const Chunk& chunk);
   void read_thread_record(uint32_t id, Thread& thread, const RecordView& record);
   void restore(Thread& thread, const RecordView& record);
-  uint32_t counted_step(uint32_t step) const;
   void push(Thread& thread, uint32_t context, uint64_t time);
   void pop(Thread& thread, uint32_t index, uint64_t time);
   void stand_in(Thread& thread, uint32_t context);

@@ -65,18 +65,25 @@ void Attribution::read_site(const RecordView& record) {
     activity.device = kernel->device;
     activity.stream = kernel->stream;
     activity.graph_node = kernel->graph_node;
+    activity.size = {.grid = {kernel->grid[0], kernel->grid[1], kernel->grid[2]},
+                     .block = {kernel->block[0], kernel->block[1], kernel->block[2]},
+                     .registers = kernel->registers_per_thread,
+                     .static_shared_memory = kernel->static_shared_memory,
+                     .dynamic_shared_memory = kernel->dynamic_shared_memory};
   } else if (auto copy = record.as<MemcpySiteRecord>(); copy && record.header().kind == RecordKind::kMemcpySite) {
     activity.kind = ActivityKind::kMemcpy;
     activity.name = tree_.name_id(memcpy_name(copy->copy_kind, copy->source_kind, copy->destination_kind));
     activity.device = copy->device;
     activity.stream = copy->stream;
     activity.graph_node = copy->graph_node;
+    activity.size.bytes = copy->bytes;
   } else if (auto memset = record.as<MemsetSiteRecord>(); memset && record.header().kind == RecordKind::kMemsetSite) {
     activity.kind = ActivityKind::kMemset;
     activity.name = tree_.name_id(memset_name(memset->memory_kind));
     activity.device = memset->device;
     activity.stream = memset->stream;
     activity.graph_node = memset->graph_node;
+    activity.size.bytes = memset->bytes;
   } else {
     return;
   }
@@ -207,7 +214,7 @@ void Attribution::emit(const Activity& activity, Position parent, uint32_t trace
   use.us += us;
   ++use.count;
   tree_.add_activity(parent == root(step) ? no_module(step) : parent, activity.name, trace, us, order);
-  if (observer_) observer_(activity, parent, placement, step);
+  if (observer_) observer_(activity, parent, placement, step, trace);
 }
 
 // Nothing says when it was launched, so it belongs to no phase.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -44,22 +43,6 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-bool nothing_left(const std::vector<Process>& processes) {
-  return std::all_of(processes.begin(), processes.end(), [](const Process& process) {
-    const auto& counts = process.account.activities;
-    return !process.damage.empty() && std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; });
-  });
-}
-
-void tell_problems(const Process& process) {
-  if (!process.damage.empty()) {
-    const Damage& first = process.damage.front();
-    print_message(fmt::format("{}: {} at offset {}: what stands there is missing from the report", process.path, first.what, first.offset));
-  } else if (!process.ended) {
-    print_message(fmt::format("{}: the end is missing (the program was killed or is still running): see `lamina info`", process.path));
-  }
-}
-
 }  // namespace
 
 LayerReport load_report(const std::string& path, const LoadOptions& options, std::vector<Process>* processes_read) {
@@ -73,14 +56,10 @@ LayerReport load_report(const std::string& path, const LoadOptions& options, std
   };
   LayerTree tree(std::move(tree_options));
   std::vector<Process> processes = read_profile(path, tree, options.rank, {}, options.stacks);
-  if (nothing_left(processes)) {
-    const Damage& first = processes.front().damage.front();
-    throw InputError(fmt::format("{}: {} at offset {}: no kernel is left", processes.front().path, first.what, first.offset));
-  }
+  if (options.tell_problems) tell_problems(processes);
   LayerReport report;
   report.context = report_context(processes);
   tree.finish(report);
-  if (options.tell_problems) std::ranges::for_each(processes, tell_problems);
   if (processes_read) *processes_read = std::move(processes);
   return report;
 }

@@ -18,6 +18,12 @@ struct GpuTime {
   double exposed_communication_us = 0;   // ... and nothing else
 };
 
+// The shortest and the longest of several executions. Microseconds.
+struct Durations {
+  double min_us = 0;
+  double max_us = 0;
+};
+
 // A row of the summary table: all calls with the same path of names.
 struct SummaryNode {
   std::string name;
@@ -26,6 +32,7 @@ struct SummaryNode {
   double invocations = 0;
   std::vector<SummaryNode> children;
   double idle_before_us = 0;  // of its kernels, and of those inside: the GPU had nothing to do until they came
+  std::optional<Durations> each = {};  // of a kernel, memcpy or memset: its executions. Not in the summary of a layerwise JSON
 };
 
 // A row of the model table: one call, or one kernel execution (cpu_time_us 0).

@@ -115,8 +115,11 @@ void LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace, dou
   }
   Node& leaf = summary_[summary_child(parent.summary, name, true, order)];
   leaf.cuda_us += us;
+  leaf.min_us = leaf.activity ? std::min(leaf.min_us, us) : us;
+  leaf.max_us = std::max(leaf.max_us, us);
+  leaf.activity = true;
   ++leaf.invocations;
-  if (parent.model == 0) return;
+  if (parent.model == 0 || !options_.activities) return;
   Node& row = model_[model_child(parent.model, name, order)];
   row.cuda_us += us;
   row.trace = trace;
@@ -182,6 +185,7 @@ void LayerTree::finish(LayerReport& report) const {
   std::function<SummaryNode(uint32_t)> summary_row = [&](uint32_t id) {
     const Node& node = summary_[id];
     SummaryNode row{names_[node.name], node.cuda_us, 0, static_cast<double>(node.invocations), {}};
+    if (node.activity) row.each = {node.min_us, node.max_us};
     for (uint32_t child : summary_children[id]) {
       row.children.push_back(summary_row(child));
       row.cuda_time_us += row.children.back().cuda_time_us;

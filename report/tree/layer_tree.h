@@ -49,6 +49,7 @@ class LayerTree {
     // Whether the model tree of a phase's step is kept. That of the first step seen always is.
     std::function<bool(std::string_view phase, uint32_t step)> details = [](auto, auto) { return false; };
     bool merge_instances = true;  // `layers.0`, `layers.1`, … are one row of the summary
+    bool activities = true;       // are rows of the model tree: for who wants to know its calls only, and many, it is memory
   };
 
   explicit LayerTree(Options options) : options_(std::move(options)) {}
@@ -79,6 +80,13 @@ class LayerTree {
   std::vector<std::string_view> path(Position position) const;
   std::string_view phase(Position position) const;
 
+  // A call in the model tree, by Position::model. A step is a call without a name, and 0 its parent.
+  struct Call {
+    uint32_t parent = 0;
+    LayerName name;
+  };
+  Call call(uint32_t model) const { return {model_[model].parent, {model_[model].name, model_[model].path}}; }
+
   // A phase's name may be known late: `startup` or `all` of a process is decided by its first phase.
   void rename_phase(std::string_view from, std::string_view to);
 
@@ -95,7 +103,9 @@ class LayerTree {
     Order order;
     double cpu_us = 0;
     double cuda_us = 0;  // of its own activities; sums of the subtree are made by finish()
+    double min_us = 0, max_us = 0;  // of one of its own activities
     uint64_t invocations = 0;
+    bool activity = false;
   };
   struct Step {
     Position root;
