@@ -137,16 +137,25 @@ std::vector<View> views_of(size_t rank, const PhaseReport& phase) {
   return views;
 }
 
-std::vector<uint32_t> heaviest_rows(const SummaryRows& tree, const PageLimits& limits) {
-  std::vector<uint32_t> order = tree.order();
+// Those of `rows` that are kept, in their order. What weighs is the sum of all ranks and steps.
+std::vector<uint32_t> heaviest_rows(const SummaryRows& tree, const std::vector<uint32_t>& rows, size_t limit) {
   std::vector<Weight> weights;
-  for (uint32_t row : order) weights.push_back({tree.rows()[row].depth, tree.cell(0, row).time_us});
-  std::vector<bool> chosen = choose_heaviest(weights, std::min(limits.summary_rows, limits.summary_cells / tree.columns()));
+  for (uint32_t row : rows) weights.push_back({tree.rows()[row].depth, tree.cell(0, row).time_us});
+  std::vector<bool> chosen = choose_heaviest(weights, limit);
   std::vector<uint32_t> kept;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (chosen[i]) kept.push_back(order[i]);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (chosen[i]) kept.push_back(rows[i]);
   }
   return kept;
+}
+
+// The places of the rows of `some` in `all`, both in the same order.
+std::vector<size_t> places(const std::vector<uint32_t>& some, const std::vector<uint32_t>& all) {
+  std::vector<size_t> result;
+  for (size_t i = 0; i < all.size() && result.size() < some.size(); ++i) {
+    if (all[i] == some[result.size()]) result.push_back(i);
+  }
+  return result;
 }
 
 void write_cells(ordered_json& view, const SummaryRows& tree, size_t column, const std::vector<uint32_t>& rows) {
@@ -167,7 +176,10 @@ void write_cells(ordered_json& view, const SummaryRows& tree, size_t column, con
 void write_summary(ordered_json& json, const std::vector<View>& views, Strings& strings, const PageLimits& limits) {
   SummaryRows tree;
   for (const View& view : views) tree.add(view.summary());
-  std::vector<uint32_t> rows = heaviest_rows(tree, limits);
+  std::vector<uint32_t> rows = heaviest_rows(tree, tree.order(), limits.summary_rows);
+  size_t steps = static_cast<size_t>(std::ranges::count_if(views, [](const View& view) { return view.step != nullptr; }));
+  std::vector<uint32_t> step_rows = steps > 0 ? heaviest_rows(tree, rows, limits.step_cells / steps) : rows;
+  if (step_rows.size() < rows.size()) json["step_rows"] = places(step_rows, rows);
   json["all"] = tree.rows().size();
   for (const char* column : {"depth", "string", "layer"}) json[column] = ordered_json::array();
   for (uint32_t id : rows) {
@@ -179,7 +191,7 @@ void write_summary(ordered_json& json, const std::vector<View>& views, Strings& 
   json["views"] = ordered_json::array();
   for (size_t column = 0; column < views.size(); ++column) {
     json["views"].push_back(describe(views[column]));
-    write_cells(json["views"].back(), tree, column, rows);
+    write_cells(json["views"].back(), tree, column, views[column].step ? step_rows : rows);
   }
 }
 
