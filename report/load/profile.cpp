@@ -5,6 +5,8 @@
 #include <charconv>
 
 #include "report/errors.h"
+#include "report/load/progress.h"
+#include "report/records/read_ahead.h"
 
 namespace lamina {
 
@@ -63,10 +65,14 @@ Process read_process(const std::string& path, LayerTree& tree, const ProfileObse
   }
   Attribution attribution(tree, process.account, phase_source(path), on_activity, stacks);
   self = &attribution;
-  Chunk chunk;
-  while (file.next(chunk)) {
-    attribution.add(chunk);
-    if (observer.record) chunk.for_each([&](const RecordView& record) { observer.record(record, attribution.definitions(), chunk); });
+  {
+    Progress progress(path);
+    ReadAhead chunks(file);
+    while (const Chunk* chunk = chunks.next()) {
+      attribution.add(*chunk);
+      if (observer.record) chunk->for_each([&](const RecordView& record) { observer.record(record, attribution.definitions(), *chunk); });
+      progress.at(chunk->offset, file.size());
+    }
   }
   attribution.finish();
   process.definitions = attribution.definitions();
