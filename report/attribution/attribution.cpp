@@ -98,15 +98,15 @@ const Attribution::Meaning* Attribution::meaning(uint32_t string) {
 }
 
 // The meaning of a range, by its context.
-const Attribution::Meaning* Attribution::meaning_of_context(uint32_t context, const ContextInfo* info) {
+Attribution::ContextMeaning& Attribution::meaning_of_context(uint32_t context, const ContextInfo* info) {
   if (context == kOtherContext) {
     if (!other_range_) other_range_ = std::make_unique<Meaning>(meaning_of(parse_nvtx_message(kOtherRange, {})));
-    return other_range_.get();
+    return unknown_context_ = {.meaning = other_range_.get()};
   }
-  if (!info) return meaning(0);
+  if (!info) return unknown_context_ = {.meaning = meaning(0)};
   if (context >= context_meanings_.size()) context_meanings_.resize(definitions_.contexts());
-  const Meaning*& known = context_meanings_[context];
-  if (!known) known = meaning(info->name);
+  ContextMeaning& known = context_meanings_[context];
+  if (!known.meaning) known.meaning = meaning(info->name);
   return known;
 }
 
@@ -225,15 +225,18 @@ void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
     return;
   }
   const ContextInfo* info = definitions_.context(context);
-  Frame frame{};
-  frame.call = ++thread.calls;
+  bool is_phase = info && info->kind == ContextKind::kPhase;
+  ContextMeaning& call = meaning_of_context(context, info);
+  ++thread.calls;
+  uint32_t twin_of = is_phase ? 0 : join_twin(thread, call);
+  settle(thread);
+  Frame& frame = thread.frames.emplace_back();
+  frame.call = thread.calls;
+  frame.meaning = call.meaning;
+  frame.is_phase = is_phase;
+  frame.twin_of = twin_of;
   frame.begin = time;
   frame.order = order_;
-  frame.is_phase = info && info->kind == ContextKind::kPhase;
-  frame.meaning = meaning_of_context(context, info);
-  join_twin(thread, frame);
-  settle(thread);
-  thread.frames.push_back(std::move(frame));
 }
 
 // Gives the innermost call its place, if it has none yet: a call gets it with the next event of its thread.
@@ -246,20 +249,22 @@ void Attribution::settle(Thread& thread) {
 // Finds out whether a new call is the one that directly encloses it, told twice: by Lamina's hook and by a marker of the
 // program. Then the inner range counts for nothing, and the outer one is what both say; only as a layer that already has
 // a place, since kernels were launched between the two, it stays what it was.
-void Attribution::join_twin(Thread& thread, Frame& inner) {
+// Gives the number of that call; 0: they are two.
+uint32_t Attribution::join_twin(Thread& thread, ContextMeaning& inner) {
   auto outer = std::find_if(thread.frames.rbegin(), thread.frames.rend(), [](const Frame& frame) {
     return frame.twin_of != 0 || frame.is_layer() || frame.is(NvtxMessage::Kind::kOp);
   });
-  if (inner.is_phase || outer == thread.frames.rend() || outer->has_twin || outer->twin_of != 0) return;
-  const Meaning* call = joined(outer->meaning, inner.meaning);
-  if (!call) return;
-  inner.twin_of = outer->call;
+  if (outer == thread.frames.rend() || outer->has_twin || outer->twin_of != 0) return 0;
+  if (inner.outer != outer->meaning) inner = {inner.meaning, outer->meaning, joined(outer->meaning, inner.meaning)};
+  const Meaning* call = inner.joined;
+  if (!call) return 0;
   outer->has_twin = true;
-  if (outer->is_layer() && outer->settled) return;
+  if (outer->is_layer() && outer->settled) return outer->call;
   outer->meaning = call;
   outer->captured = nullptr;
   outer->settled = false;
   thread.forget(static_cast<size_t>(&*outer - thread.frames.data()));
+  return outer->call;
 }
 
 void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
@@ -287,6 +292,8 @@ void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
 // Where the call is in the step, if it was seen there; else the place of the step seen longest ago.
 Attribution::Placed& Attribution::placed_in(Frame& frame, uint32_t step) {
   if (step < kFirstStep) return frame.idle;
+  Placed& last = frame.in_steps.front();
+  if (last.step == step || last.step == UINT32_MAX) return last;  // this one, or none yet
   auto known = std::find_if(frame.in_steps.begin(), frame.in_steps.end(), [&](const Placed& p) { return p.step == step; });
   auto end = known != frame.in_steps.end() ? known + 1 : known;
   std::rotate(frame.in_steps.begin(), end - 1, end);
@@ -294,35 +301,38 @@ Attribution::Placed& Attribution::placed_in(Frame& frame, uint32_t step) {
 }
 
 // What the outermost so many calls are together. Layers not yet seen in the thread's step are entered.
-Attribution::Inside Attribution::inside(Thread& thread, size_t frames) {
-  if (thread.known_step != thread.step) thread.forget(0);
-  thread.known_step = thread.step;
-  if (frames > 0 && frames <= thread.known) return thread.frames[frames - 1].inside;
-  size_t known = std::min(thread.known, frames);
-  Inside at = known > 0 ? thread.frames[known - 1].inside : Inside{.position = root(thread.step)};
-  for (; known < frames; ++known) at = thread.frames[known].inside = enter_frame(thread, known, at);
-  thread.known = std::max(thread.known, frames);
-  return at;
+const Attribution::Inside& Attribution::inside(Thread& thread, size_t frames) {
+  if (thread.known_step != thread.step) {
+    thread.known_step = thread.step;
+    thread.known = 0;
+    thread.outside.position = root(thread.step);
+  }
+  for (; thread.known < frames; ++thread.known) {
+    const Inside& outer = thread.known > 0 ? thread.frames[thread.known - 1].inside : thread.outside;
+    enter_frame(thread, thread.known, outer, thread.frames[thread.known].inside);
+  }
+  return frames > 0 ? thread.frames[frames - 1].inside : thread.outside;
 }
 
 // What the calls are together with the next one, which is at this index and is entered.
-Attribution::Inside Attribution::enter_frame(Thread& thread, size_t index, Inside at) {
+void Attribution::enter_frame(Thread& thread, size_t index, const Inside& outer, Inside& here) {
   Frame& frame = thread.frames[index];
-  at = with_frame(thread, index, at);
-  if (!frame.is_layer()) return at;
-  if (frame.is(NvtxMessage::Kind::kLeftOut)) at.position = root(thread.step);
+  add_frame(thread, index, outer, here);
+  here.position = outer.position;
+  if (!frame.is_layer()) return;
+  if (frame.is(NvtxMessage::Kind::kLeftOut)) here.position = thread.outside.position;
   Placed& placed = placed_in(frame, thread.step);
-  if (placed.step != thread.step) placed = {thread.step, tree_.enter(at.position, frame.meaning->name, {frame.order, 0})};
-  at.position = placed.position;
-  return at;
+  if (placed.step != thread.step) placed = {thread.step, tree_.enter(here.position, frame.meaning->name, {frame.order, 0})};
+  here.position = placed.position;
 }
 
-// The same, but it stays where it is.
-Attribution::Inside Attribution::with_frame(const Thread& thread, size_t index, Inside at) {
+// All but the place.
+void Attribution::add_frame(const Thread& thread, size_t index, const Inside& outer, Inside& here) {
   const Frame& frame = thread.frames[index];
-  if (frame.is(NvtxMessage::Kind::kOp)) at.trace = add_op(thread, index, at.trace);
-  if (!frame.is_layer()) return at;
-  return {at.position, 0, frame.meaning->trace, at.in_layer || !frame.is_native};
+  bool is_layer = frame.is_layer();
+  here.trace = is_layer ? 0 : frame.is(NvtxMessage::Kind::kOp) ? add_op(thread, index, outer.trace) : outer.trace;
+  here.layer_trace = is_layer ? frame.meaning->trace : outer.layer_trace;
+  here.in_layer = outer.in_layer || (is_layer && !frame.is_native);
 }
 
 bool add_to_trace(std::string& trace, std::string_view op) {
@@ -359,29 +369,39 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (thread.lost) stand_in(thread, launched->context);
   settle(thread);
   enter_stack(thread);
-  Launch entry;
-  entry.kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
-  entry.shown = shown(thread);
-  entry.step = thread.step;
-  entry.order = order_;
-  bool is_graph = entry.kind == LaunchKind::kGraph;
-  if (entry.shown) {
+  auto kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
+  bool is_graph = kind == LaunchKind::kGraph;
+  bool is_shown = shown(thread);
+  Inside place;
+  if (is_shown) {
     // The functions that launch a graph are entered if something in it needs them.
     size_t entered = thread.frames.size() - (is_graph ? thread.native_frames : 0);
-    Inside place = inside(thread, entered);
-    for (size_t i = entered; i < thread.frames.size(); ++i) place = with_frame(thread, i, place);
-    entry.position = place.position;
-    entry.trace = place.trace;
-    entry.layer_trace = place.layer_trace;
-    entry.in_layer = place.in_layer;
-    entry.native_trace = thread.native_frames > 0;
+    place = inside(thread, entered);
+    for (size_t i = entered; i < thread.frames.size(); ++i) add_frame(thread, i, place, place);
   }
-  if (is_graph) entry.graph = graph_launch(thread, entry, *launched);
-  add_launch(record.header().id, std::move(entry));
+  uint32_t correlation = record.header().id;
+  Launch& entry = launches_[correlation];
+  entry.kind = kind;
+  entry.shown = is_shown;
+  entry.in_layer = place.in_layer;
+  entry.step = thread.step;
+  entry.position = place.position;
+  entry.trace = place.trace != 0 ? place.trace : place.layer_trace;
+  entry.order = order_;
+  if (is_graph) {
+    GraphLaunchPtr graph = graph_launch(thread, entry, *launched);
+    graph->ops_trace = place.trace;
+    graph_launches_[correlation] = std::move(graph);
+  }
+  ++account_.launches[static_cast<size_t>(kind)];
+  if (kind == LaunchKind::kKernel) ++missing_in_step_[thread.step];
+  launch_ages_.emplace_back(correlation, order_);
+  if (!unlaunched_.empty()) join_waiting(correlation);
 }
 
 Attribution::GraphLaunchPtr Attribution::graph_launch(Thread& thread, const Launch& launch, const LaunchRecord& record) {
   auto graph = std::make_shared<GraphLaunch>(launch);
+  graph->native_trace = thread.native_frames > 0;
   graph->exec = record.graph_exec;
   graph->graph_sequence = full_sequence(record.graph_sequence);
   for (Frame& frame : thread.frames) {
@@ -397,18 +417,14 @@ Attribution::GraphLaunchPtr Attribution::graph_launch(Thread& thread, const Laun
   return graph;
 }
 
-void Attribution::add_launch(uint32_t correlation, Launch entry) {
-  ++account_.launches[static_cast<size_t>(entry.kind)];
-  if (entry.kind == LaunchKind::kKernel) ++missing_in_step_[entry.step];
-  launches_[correlation] = std::move(entry);
-  launch_ages_.emplace_back(correlation, order_);
-  if (unlaunched_.empty()) return;
-  if (auto waiting = unlaunched_.find(correlation); waiting != unlaunched_.end()) {
-    std::vector<Activity> activities = std::move(waiting->second);
-    unlaunched_.erase(waiting);
-    unlaunched_count_ -= activities.size();
-    for (const Activity& activity : activities) join(activity);
-  }
+// What has run under this id before its launch was read.
+void Attribution::join_waiting(uint32_t correlation) {
+  auto waiting = unlaunched_.find(correlation);
+  if (waiting == unlaunched_.end()) return;
+  std::vector<Activity> activities = std::move(waiting->second);
+  unlaunched_.erase(waiting);
+  unlaunched_count_ -= activities.size();
+  for (const Activity& activity : activities) join(activity);
 }
 
 // ---- graphs

@@ -8,17 +8,20 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "inject/record.h"
+#include "report/attribution/device_time.h"
 #include "report/attribution/graph_model.h"
 #include "report/attribution/nvtx_message.h"
+#include "report/names/kernel_groups.h"
 #include "report/records/account.h"
 #include "report/records/definitions.h"
-#include "report/records/flat_map.h"
+#include "report/flat_map.h"
 #include "report/records/profile_file.h"
 #include "report/tree/layer_tree.h"
 
@@ -68,7 +71,9 @@ class Attribution {
 
   // Without phases all is one phase `all`.
   Attribution(LayerTree& tree, Account& account, PhaseSource phases, Observer observer = nullptr, StackView view = StackView::kUsual)
-      : tree_(tree), account_(account), observer_(std::move(observer)), phases_(phases), view_(view) {}
+      : tree_(tree), account_(account), observer_(std::move(observer)), phases_(phases), view_(view) {
+    if (tree.wants_gpu_time()) device_time_.emplace(tree);
+  }
 
   // The chunks of one process file in file order, then finish().
   void add(const Chunk& chunk);
@@ -88,6 +93,12 @@ class Attribution {
     LayerName name;
     uint32_t trace = 0;  // an op, or call_text() of a layer
     uint32_t id = 0;     // counts them
+  };
+  // That of a context's range, and what it last was together with a call that directly enclosed it (joined()).
+  struct ContextMeaning {
+    const Meaning* meaning = nullptr;
+    const Meaning* outer = nullptr;
+    const Meaning* joined = nullptr;
   };
   // What a thread's open calls, down to one of them, are together in the step that the thread is in.
   struct Inside {
@@ -127,9 +138,10 @@ class Attribution {
     uint32_t stack = 0;          // of launches and nodes
     size_t native_frames = 0;    // how many of `frames`, the innermost, are of the call stack of the launch at hand
     size_t frames_inside = 0;    // how many ranges are inside of these: a launcher's own
+    Inside outside;              // of all calls
     size_t known = 0;            // of how many frames, the outermost, `inside` holds
-    uint32_t known_step = 0;     // ... in this step
-    uint32_t shown_step = UINT32_MAX;  // whether this step
+    std::optional<uint32_t> known_step;  // ... in this step, as does `outside`
+    std::optional<uint32_t> shown_step;  // whether this step
     bool shown = true;                 // ... was to be collected
 
     // Something changed at this frame, or further in.
@@ -146,26 +158,21 @@ class Attribution {
     LayerName name;
     Position position;
   };
-  struct GraphLaunch;
-  using GraphLaunchPtr = std::shared_ptr<GraphLaunch>;
   struct Launch {
     format::LaunchKind kind = format::LaunchKind::kKernel;
     bool in_layer = false;
     bool shown = true;  // false: its step was not to be collected
-    bool native_trace = false;  // of its call stack
     uint32_t step = 0;
     Position position;
-    uint32_t trace = 0;        // of the ops around it
-    uint32_t layer_trace = 0;  // of the innermost layer
+    uint32_t trace = 0;  // of the ops around it, else of the innermost layer
     uint64_t order = 0;
-    GraphLaunchPtr graph = nullptr;  // of a graph
-
-    uint32_t own_trace() const { return trace != 0 ? trace : layer_trace; }
   };
   struct GraphLaunch {
     explicit GraphLaunch(const Launch& of) : launch(of) {}
 
     Launch launch;
+    uint32_t ops_trace = 0;     // of the ops around it
+    bool native_trace = false;  // of its call stack
     uint32_t exec = 0;
     uint64_t graph_sequence = 0;           // how many graph events had happened
     std::vector<OpenLayer> layers;         // by ranges
@@ -175,6 +182,7 @@ class Attribution {
     std::array<Position, 6> apart;         // rows for what has no layer, by Placement
     uint64_t first_start = UINT64_MAX;     // of its kernels
   };
+  using GraphLaunchPtr = std::shared_ptr<GraphLaunch>;
   // The rows of a step for what has no layer, and for all that has.
   struct StepPlace {
     Position root;
@@ -190,10 +198,11 @@ class Attribution {
   void pop(Thread& thread, uint32_t index, uint64_t time);
   void stand_in(Thread& thread, uint32_t context);
   void settle(Thread& thread);
-  void join_twin(Thread& thread, Frame& inner);
+  uint32_t join_twin(Thread& thread, ContextMeaning& inner);
   void launch(Thread& thread, const RecordView& record);
   GraphLaunchPtr graph_launch(Thread& thread, const Launch& launch, const format::LaunchRecord& record);
-  void add_launch(uint32_t correlation, Launch entry);
+  const GraphLaunchPtr& replay_of(const Activity& activity, const Launch& launch);
+  void join_waiting(uint32_t correlation);
   void graph_record(uint32_t id, Thread& thread, const RecordView& record);
   void apply_graph_event(uint32_t thread, const RecordView& record, CapturedCallPtr call, uint64_t order);
   void apply_graph_events(bool all);
@@ -201,23 +210,27 @@ class Attribution {
   StepPlace& step_place(uint32_t step);
   Position root(uint32_t step) { return step_place(step).root; }
   Position no_module(uint32_t step);
-  Inside inside(Thread& thread, size_t frames);
-  Inside enter_frame(Thread& thread, size_t index, Inside at);
-  Inside with_frame(const Thread& thread, size_t index, Inside at);
+  const Inside& inside(Thread& thread, size_t frames);
+  void enter_frame(Thread& thread, size_t index, const Inside& outer, Inside& here);
+  void add_frame(const Thread& thread, size_t index, const Inside& outer, Inside& here);
   uint32_t add_op(const Thread& thread, size_t index, uint32_t outer);
   static Placed& placed_in(Frame& frame, uint32_t step);
   const CallStack& call_stack(uint32_t id);
   std::unique_ptr<Meaning> trace_meaning(const std::string& trace);
   const Meaning* frame_meaning(const std::string& label);
   void enter_stack(Thread& thread);
+  void enter_known_stack(Thread& thread, const CallStack& stack);
   void enter_frames(Thread& thread, std::span<const Meaning* const> calls, size_t inside = 0);
-  static void leave_stack(Thread& thread);
+  static void leave_stack(Thread& thread) {
+    if (thread.native_frames > 0) take_off_stack(thread);
+  }
+  static void take_off_stack(Thread& thread);
   CapturedCallPtr capture(Thread& thread);
   CapturedCallPtr captured_call(const Frame& frame, CapturedCallPtr outer);
   uint64_t full_sequence(uint32_t low) const;
   Meaning meaning_of(NvtxMessage message);
   const Meaning* meaning(uint32_t string);
-  const Meaning* meaning_of_context(uint32_t context, const ContextInfo* info);
+  ContextMeaning& meaning_of_context(uint32_t context, const ContextInfo* info);
   const Meaning* joined(const Meaning* outer, const Meaning* inner);
   bool shown(Thread& thread) const;
 
@@ -231,6 +244,8 @@ class Attribution {
   void set_apart(const Activity& activity, GraphLaunch& launch, Placement placement);
   void emit(const Activity& activity, Position parent, uint32_t trace, Order order, Placement placement, uint32_t step);
   void emit_unlaunched(const Activity& activity);
+  void add_device_time(const Activity& activity, uint32_t row, Order order, uint32_t step, Position root);
+  bool is_communication(uint32_t name);
   void remember_anchor(const Activity& activity, const GraphLaunchPtr& launch);
   void resolve_conditionals(bool all);
   GraphLaunchPtr enclosing_launch(const Activity& activity) const;
@@ -252,7 +267,8 @@ class Attribution {
   std::vector<std::pair<Activity, GraphLaunchPtr>> waiting_for_graph_;  // replays whose graph may be among these
   std::unordered_map<uint32_t, Thread> threads_;
   std::unordered_map<uint32_t, std::unique_ptr<Meaning>> meanings_;  // by string
-  std::vector<const Meaning*> context_meanings_;                     // by context
+  std::vector<ContextMeaning> context_meanings_;                     // by context
+  ContextMeaning unknown_context_;
   uint32_t meaning_count_ = 0;
   FlatMap<uint64_t, const Meaning*> joined_{FlatMap<uint64_t, const Meaning*>::Keys::kMixed};  // of outer << 32 | inner call, by Meaning::id
   std::vector<std::unique_ptr<Meaning>> joined_meanings_;
@@ -270,15 +286,21 @@ class Attribution {
   std::unordered_map<uint32_t, StepPlace> step_places_;  // by step
   StepPlace* last_place_ = nullptr;                      // of these,
   uint32_t last_step_ = 0;                               // ... this step's
+  std::optional<DeviceTime> device_time_;                // if asked for
+  KernelGroups groups_;
+  std::vector<char> communication_;                      // by name: 'y', 'n', 0: not asked yet
   FlatMap<uint32_t, uint64_t> missing_in_step_;          // kernel launches without their kernel, by step
   uint64_t order_ = 0;
   bool finishing_ = false;
 
   FlatMap<uint32_t, Launch> launches_;                             // by correlation id
+  std::unordered_map<uint32_t, GraphLaunchPtr> graph_launches_;     // those of graphs, with what belongs to them alone
   std::deque<std::pair<uint32_t, uint64_t>> launch_ages_;          // correlation id and order, oldest first
   std::unordered_map<uint32_t, std::vector<Activity>> unlaunched_;  // activities whose launch record is still to come
   std::deque<uint32_t> unlaunched_ages_;
   size_t unlaunched_count_ = 0;  // of activities
+  GraphLaunchPtr last_replay_;  // of a kernel,
+  uint32_t last_correlation_ = 0;  // ... with this correlation id
   std::vector<OpenLayer> last_native_places_;  // of a graph launch,
   uint32_t last_native_step_ = 0;              // ... in this step
   std::deque<GraphLaunchPtr> replays_;  // graph launches with entered calls, oldest first

@@ -13,13 +13,14 @@ namespace {
 // What waits for its other half is bounded by age. A launch's kernels come within the buffers' depth of it.
 constexpr size_t kMaxLaunches = 4u << 20;
 constexpr size_t kMaxUnlaunched = 1u << 20;
-constexpr size_t kMaxAnswered = 100'000;
+constexpr size_t kMaxAnswered = 400'000;
 constexpr size_t kMaxWaitingReplays = 1u << 18;
 constexpr size_t kMaxReplayedCalls = 1u << 20;
 constexpr size_t kMaxSites = kMaxChunkBytes / sizeof(MemsetSiteRecord);  // of a chunk
 constexpr size_t kMaxConditionals = 20'000;
 constexpr size_t kMaxAnchors = 4096;  // of an executable graph
 
+constexpr std::string_view kCommunication = "communication";  // of KernelGroups
 constexpr std::string_view kUnknownLibrary = "(not known)";
 constexpr std::string_view kCopies = "(memcpy and memset)";
 constexpr std::string_view kApartNames[] = {"", "", "(driver)", "(unknown node)", "(stale node)", "(ambiguous node)"};
@@ -100,9 +101,9 @@ void Attribution::join(const Activity& activity) {
     return waiting.push_back(activity);
   }
   if (activity.graph_node != 0) {
-    if (!launch->graph) launch->graph = std::make_shared<GraphLaunch>(*launch);
-    remember_anchor(activity, launch->graph);
-    return attribute_replay(activity, launch->graph);
+    const GraphLaunchPtr& replay = replay_of(activity, *launch);
+    remember_anchor(activity, replay);
+    return attribute_replay(activity, replay);
   }
   attribute(activity, *launch);
   if (launch->kind != LaunchKind::kKernel) return;
@@ -110,10 +111,19 @@ void Attribution::join(const Activity& activity) {
   launches_.erase(activity.correlation);
 }
 
+// One that was recorded as something else than a graph's has no layers of its own.
+const Attribution::GraphLaunchPtr& Attribution::replay_of(const Activity& activity, const Launch& launch) {
+  if (last_replay_ && last_correlation_ == activity.correlation && last_replay_->launch.order == launch.order) return last_replay_;
+  GraphLaunchPtr& replay = graph_launches_[activity.correlation];
+  if (!replay || replay->launch.order != launch.order) replay = std::make_shared<GraphLaunch>(launch);
+  last_correlation_ = activity.correlation;
+  return last_replay_ = replay;
+}
+
 void Attribution::attribute(const Activity& activity, const Launch& launch) {
   Placement placement = launch.in_layer ? Placement::kLayer : Placement::kNoRange;
   if (!launch.shown) return void(++account_.not_shown);
-  emit(activity, launch.position, launch.own_trace(), {launch.order, 0}, placement, launch.step);
+  emit(activity, launch.position, launch.trace, {launch.order, 0}, placement, launch.step);
 }
 
 // The layer of a replayed kernel is that of its node, below the launch's own layers.
@@ -136,8 +146,8 @@ void Attribution::attribute_replay(const Activity& activity, const GraphLaunchPt
   bool in_range = launch.in_layer || (layer && layer->in_range);
   Placement placement = in_range ? Placement::kLayer : Placement::kNoRange;
   uint32_t trace = call ? call->ops_trace : 0;
-  if (trace == 0 && layer) trace = layer->trace != 0 || launch.native_trace ? layer->trace : launch.trace;
-  if (trace == 0 && !layer) trace = launch.own_trace();
+  if (trace == 0 && layer) trace = layer->trace != 0 || replay->native_trace ? layer->trace : replay->ops_trace;
+  if (trace == 0 && !layer) trace = launch.trace;
   if (layer && replay->replayed.empty()) {
     replays_.push_back(replay);
     replay->replayed.reserve(last_replayed_);
@@ -197,7 +207,7 @@ void Attribution::set_apart(const Activity& activity, GraphLaunch& replay, Place
   Position& row = replay.apart[static_cast<size_t>(placement)];
   Order order{launch.order, 0};
   if (row == Position{}) row = tree_.enter(launch.position, {tree_.name_id(kApartNames[static_cast<size_t>(placement)])}, order);
-  emit(activity, row, launch.own_trace(), order, placement, launch.step);
+  emit(activity, row, launch.trace, order, placement, launch.step);
 }
 
 void Attribution::emit(const Activity& activity, Position parent, uint32_t trace, Order order, Placement placement, uint32_t step) {
@@ -210,8 +220,29 @@ void Attribution::emit(const Activity& activity, Position parent, uint32_t trace
   KernelUse& use = kernel_uses_[static_cast<uint64_t>(step_root.summary) << 32 | activity.mangled];
   use.us += us;
   ++use.count;
-  tree_.add_activity(parent == step_root ? no_module(step) : parent, activity.name, trace, us, order);
+  uint32_t row = tree_.add_activity(parent == step_root ? no_module(step) : parent, activity.name, trace, us, order);
+  if (device_time_ && activity.timed) add_device_time(activity, row, order, step, step_root);
   if (observer_) observer_(activity, parent, placement, step);
+}
+
+// A launch is told by its order.
+void Attribution::add_device_time(const Activity& activity, uint32_t row, Order order, uint32_t step, Position step_root) {
+  DeviceWork work{.start = activity.start, .end = activity.start + activity.duration, .device = activity.device, .row = row};
+  if (activity.graph_node != 0) work.graph_launch = static_cast<uint32_t>(order.major);
+  work.communication = is_communication(activity.name);
+  bool between_phases = step == kNoStep || (!definitions_.step(step) && step != kStartupStep);
+  if (between_phases) {
+    device_time_->add_outside(work);
+  } else {
+    device_time_->add(work, step, step_root);
+  }
+}
+
+bool Attribution::is_communication(uint32_t name) {
+  if (name >= communication_.size()) communication_.resize(name + 1);
+  char& known = communication_[name];
+  if (known == 0) known = groups_.group_of(tree_.name(name)) == kCommunication ? 'y' : 'n';
+  return known == 'y';
 }
 
 // Nothing says when it was launched, so it belongs to no phase.
@@ -274,6 +305,7 @@ void Attribution::forget_old() {
     launch_ages_.pop_front();
     if (answered) continue;
     if (launch->kind == LaunchKind::kKernel) ++account_.without_activity;
+    if (!graph_launches_.empty()) graph_launches_.erase(correlation);
     launches_.erase(correlation);
   }
   if (launch_ages_.size() > 2 * launches_.size() + kMaxAnswered) forget_answered();
@@ -313,8 +345,12 @@ void Attribution::finish() {
     if (launch.kind == LaunchKind::kKernel) ++account_.without_activity;
   });
   launches_.clear();
+  graph_launches_.clear();
   add_missing();
   add_libraries();
+  if (!device_time_) return;
+  device_time_->finish();
+  account_.out_of_order = device_time_->late();
 }
 
 void Attribution::add_missing() {

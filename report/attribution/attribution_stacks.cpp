@@ -91,6 +91,10 @@ void Attribution::enter_stack(Thread& thread) {
   if (thread.frames_inside > 0) leave_stack(thread);
   const CallStack* stack = thread.stack != 0 ? &call_stack(thread.stack) : nullptr;
   if (!stack || !stack->trace) return leave_stack(thread);
+  enter_known_stack(thread, *stack);
+}
+
+void Attribution::enter_known_stack(Thread& thread, const CallStack& stack) {
   std::span<const Frame> ranges(thread.frames.data(), thread.frames.size() - thread.native_frames);
   auto innermost = std::find_if(ranges.rbegin(), ranges.rend(), [](const Frame& frame) {
     return frame.is_layer() || frame.is(NvtxMessage::Kind::kOp);
@@ -100,10 +104,10 @@ void Attribution::enter_stack(Thread& thread) {
   bool always_layers = view_ == StackView::kLayers || view_ == StackView::kFull;
   if (in_op && !always_layers) {
     leave_stack(thread);
-    if (stack->python && is_launcher(innermost->meaning->message.name)) enter_frames(thread, {{stack->python.get()}}, 1);
+    if (stack.python && is_launcher(innermost->meaning->message.name)) enter_frames(thread, {{stack.python.get()}}, 1);
     return;
   }
-  std::span<const Meaning* const> calls = stack->calls;
+  std::span<const Meaning* const> calls = stack.calls;
   if (!always_layers && (in_range || view_ != StackView::kUsual)) calls = calls.last(1);  // the trace
   if (in_op) calls = calls.first(calls.size() - 1);
   enter_frames(thread, calls);
@@ -130,10 +134,10 @@ void Attribution::enter_frames(Thread& thread, std::span<const Meaning* const> c
   thread.frames_inside = inside;
 }
 
-void Attribution::leave_stack(Thread& thread) {
+void Attribution::take_off_stack(Thread& thread) {
   auto end = thread.frames.end() - static_cast<long>(thread.frames_inside);
   auto begin = end - static_cast<long>(thread.native_frames);
-  if (begin != end) thread.forget(static_cast<size_t>(begin - thread.frames.begin()));
+  thread.forget(static_cast<size_t>(begin - thread.frames.begin()));
   thread.frames.erase(begin, end);
   thread.native_frames = thread.frames_inside = 0;
 }

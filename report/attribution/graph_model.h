@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "report/records/flat_map.h"
+#include "report/flat_map.h"
 #include "report/tree/layer_tree.h"
 
 namespace lamina {

@@ -1,6 +1,7 @@
 // `lamina table`: the layers of a profile as text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -22,6 +23,7 @@ struct TableOptions {
   std::string names = "short";
   bool paths = false;
   std::string stacks;
+  bool idle = false;
 
   bool model() const { return table == "model"; }
   bool library() const { return table == "library"; }
@@ -87,9 +89,21 @@ bool is_empty(const Choice& choice, const TableOptions& options) {
   return !step || step->model.empty();
 }
 
+// Between phases no time is known: all is 0.
+std::string idle_text(const Choice& choice, Names names) {
+  const auto& time = choice.step ? choice.step->gpu : choice.phase->gpu;
+  return idle_table(choice.step ? choice.step->summary : choice.phase->summary, time.value_or(GpuTime{}), names);
+}
+
+void check_idle(const LayerReport& report, const TableOptions& options) {
+  if (std::ranges::any_of(report.phases, [](const PhaseReport& phase) { return phase.gpu.has_value(); })) return;
+  if (!report.phases.empty()) throw InputError(options.profile + ": --idle: no time of a GPU is in it; a layerwise JSON has none, give the profile");
+}
+
 std::string table_text(const Choice& choice, const TableOptions& options) {
   Names names = options.names == "full" ? Names::kFull : Names::kShort;
   if (options.library()) return summary_table(choice.phase->libraries, names);
+  if (options.idle) return idle_text(choice, names);
   if (!options.model()) return summary_table(choice.step ? choice.step->summary : choice.phase->summary, names);
   const StepReport* step = model_step(choice);
   return model_table(step ? step->model : std::vector<ModelNode>(), names, options.paths ? Paths::kShown : Paths::kHidden);
@@ -108,11 +122,15 @@ std::string title(const Choice& choice, const TableOptions& options) {
 
 void print_tables(const TableOptions& options) {
   if (options.paths && !options.model()) throw UsageError("--paths: rows of the summary are many instances each; give --table model");
+  if (options.idle && options.table != "summary") throw UsageError("--idle: only the summary table shows it");
   LoadOptions load;
+  load.gpu_time = options.idle;
   if (!options.phase.empty()) load.phase = options.phase;
   load.rank = options.rank;
+  if (!options.model()) load.steps = StepDetail::kNone;
   if (!options.stacks.empty()) load.stacks = options.stacks == "full" ? StackView::kFull : StackView::kLayers;
   LayerReport report = load_report(options.profile, load);
+  if (options.idle) check_idle(report, options);
   std::vector<Choice> choices = choose(report, options);
   if (options.library() && !choices.empty() && choices[0].step) throw UsageError("--table library: is of whole phases; give one to --phase");
   std::erase_if(choices, [&](const Choice& choice) { return is_empty(choice, options); });
@@ -145,6 +163,7 @@ void add_table_command(CLI::App& command) {
       ->default_str("frames")
       ->check(CLI::IsMember({"frames", "full"}));
   command.add_flag("--paths", options->paths, "With --table model: a column more, the instance path of each module");
+  command.add_flag("--idle", options->idle, "With the summary: columns more, how long the GPU had nothing to do before each row");
   command.callback([options] { print_tables(*options); });
 }
 

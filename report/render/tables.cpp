@@ -22,6 +22,8 @@ struct Column {
 
 constexpr Column kSummaryColumns[] = {
     {"name", 80, true}, {"cuda_time_us", 12}, {"pct_cuda_time", 12}, {"invocations", 15}};
+constexpr Column kIdleColumns[] = {{"name", 80, true},    {"cuda_time_us", 12}, {"pct_cuda_time", 12},
+                                   {"invocations", 15}, {"idle_us", 12},      {"pct_idle", 12}};
 constexpr Column kModelColumns[] = {
     {"name", 60, true},          {"cpu_time_us", 12}, {"cuda_time_us", 12},
     {"pct_cuda_time", 12}, {"trace", 60, true}, {"path", 60, true}};
@@ -149,30 +151,42 @@ void append_row(std::string& table, std::span<const Column> columns, std::span<c
   table += '\n';
 }
 
-template <typename Node>
-std::string make_table(const std::vector<Node>& roots, std::span<const Column> shortened, Names names) {
-  std::vector<Column> columns(shortened.begin(), shortened.end());
+template <typename EachRow>
+std::string make_table(std::span<const Column> usual, Names names, EachRow each_row) {
+  std::vector<Column> columns(usual.begin(), usual.end());
   if (names == Names::kFull) {
-    visit_all(roots, [&](const Node& node, size_t depth) {
-      auto row = cells(node, depth);
+    each_row([&](std::span<const Cell> row) {
       for (size_t i = 0; i < columns.size(); ++i) columns[i].width = std::max(columns[i].width, characters(row[i].text));
     });
   }
   std::string table;
   append_header(table, columns);
-  visit_all(roots, [&](const Node& node, size_t depth) { append_row(table, columns, cells(node, depth)); });
+  each_row([&](std::span<const Cell> row) { append_row(table, columns, row); });
   return table;
+}
+
+template <typename Node>
+std::string tree_table(std::span<const Column> columns, Names names, const std::vector<Node>& roots) {
+  return make_table(columns, names, [&](auto&& add) { visit_all(roots, [&](const Node& node, size_t depth) { add(cells(node, depth)); }); });
 }
 
 }  // namespace
 
-std::string summary_table(const std::vector<SummaryNode>& roots, Names names) {
-  return make_table(roots, kSummaryColumns, names);
+std::string summary_table(const std::vector<SummaryNode>& roots, Names names) { return tree_table(kSummaryColumns, names, roots); }
+
+std::string idle_table(const std::vector<SummaryNode>& roots, const GpuTime& time, Names names) {
+  return make_table(kIdleColumns, names, [&](auto&& add) {
+    visit_all(roots, [&](const SummaryNode& node, size_t depth) {
+      double share = time.span_us > 0 ? 100 * node.idle_before_us / time.span_us : 0;
+      auto [name, cuda_time, pct_cuda_time, invocations] = cells(node, depth);
+      add(std::array<Cell, 6>{name, cuda_time, pct_cuda_time, invocations, Cell{{}, node.idle_before_us}, Cell{{}, share}});
+    });
+  });
 }
 
 std::string model_table(const std::vector<ModelNode>& roots, Names names, Paths paths) {
   std::span<const Column> columns(kModelColumns);
-  return make_table(roots, paths == Paths::kShown ? columns : columns.first(kPathColumn), names);
+  return tree_table(paths == Paths::kShown ? columns : columns.first(kPathColumn), names, roots);
 }
 
 }  // namespace lamina
