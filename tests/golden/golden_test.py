@@ -34,6 +34,10 @@ OUTPUTS = {
     "graph.all.txt": ["table", "h200-graph"],
     "graph.decode.model.txt": ["table", "h200-graph", "--phase", "decode", "--table", "model"],
     "graph.info.txt": ["info", "h200-graph"],
+    "graph.decode.idle.txt": ["table", "h200-graph", "--phase", "decode", "--idle"],
+    "torch.idle.txt": ["table", "h200-torch", "--idle"],
+    "torch.decode_2.idle.txt": ["table", "h200-torch", "--phase", "decode_2", "--idle"],
+    "torch.graph.info.txt": ["info", "h200-torch-graph"],
 }
 
 
