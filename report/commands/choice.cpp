@@ -68,6 +68,8 @@ std::string phase_list(const LayerReport& report) {
   return list.empty() ? "none" : list;
 }
 
+KernelGroups choose_groups(const std::string& file) { return file.empty() ? KernelGroups() : KernelGroups::from_file(file); }
+
 std::string beside_profile(std::string profile, std::string_view ending) {
   while (profile.size() > 1 && profile.back() == '/') profile.pop_back();
   return profile + std::string(ending);

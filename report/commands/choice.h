@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/names/kernel_groups.h"
 #include "report/tree/layer_report.h"
 
 namespace lamina {
@@ -26,6 +27,9 @@ std::vector<Choice> choose(const LayerReport& report, std::string_view phase, co
 
 // As in `prefill, decode (32 steps)`.
 std::string phase_list(const LayerReport& report);
+
+// The built-in groups of kernels, or those of the file that --groups names before them. Throws InputError.
+KernelGroups choose_groups(const std::string& file);
 
 // The profile's name with `ending` instead of a slash at its end: `run/` and `.json` give `run.json`.
 std::string beside_profile(std::string profile, std::string_view ending);

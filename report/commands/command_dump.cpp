@@ -78,7 +78,7 @@ void run_dump(const std::string& profile) {
     if (chunk.header.kind == format::ChunkKind::kThread) json["thread"] = chunk.header.thread;
     lines.add(json);
   };
-  observer.activity = [&](const Activity& activity, Position position, Placement placement, uint32_t step,
+  observer.activity = [&](const Activity& activity, Position position, Placement placement, uint32_t step, uint32_t,
                           const ProcessDefinitions& definitions) {
     lines.add(activity_json(activity, position, placement, step, definitions, tree));
   };

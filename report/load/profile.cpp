@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "report/errors.h"
+#include "report/load/progress.h"
+#include "report/output.h"
+#include "report/records/read_ahead.h"
 
 namespace lamina {
 
@@ -57,16 +61,23 @@ Process read_process(const std::string& path, LayerTree& tree, const ProfileObse
   Attribution::Observer on_activity;
   Attribution* self = nullptr;
   if (observer.activity) {
-    on_activity = [&](const Activity& activity, Position position, Placement placement, uint32_t step) {
-      observer.activity(activity, position, placement, step, self->definitions());
+    on_activity = [&](const Activity& activity, Position position, Placement placement, uint32_t step, uint32_t trace) {
+      observer.activity(activity, position, placement, step, trace, self->definitions());
     };
   }
   Attribution attribution(tree, process.account, phase_source(path), on_activity, stacks);
   self = &attribution;
-  Chunk chunk;
-  while (file.next(chunk)) {
-    attribution.add(chunk);
-    if (observer.record) chunk.for_each([&](const RecordView& record) { observer.record(record, attribution.definitions(), chunk); });
+  if (observer.begin) observer.begin(file);
+  {
+    Progress progress(path);
+    ReadAhead chunks(file);
+    while (const Chunk* chunk = chunks.next()) {
+      bool defines = chunk->header.kind == ChunkKind::kDefinitions;
+      if (defines) attribution.add(*chunk);
+      if (observer.record) chunk->for_each([&](const RecordView& record) { observer.record(record, attribution.definitions(), *chunk); });
+      if (!defines) attribution.add(*chunk);
+      progress.at(chunk->offset, file.size());
+    }
   }
   attribution.finish();
   process.definitions = attribution.definitions();
@@ -74,7 +85,13 @@ Process read_process(const std::string& path, LayerTree& tree, const ProfileObse
   process.ended = file.has_trailer();
   process.file_size = file.size();
   process.rank = rank_of(process.definitions.properties());
+  if (observer.end) observer.end(process);
   return process;
+}
+
+bool nothing_left(const Process& process) {
+  const auto& counts = process.account.activities;
+  return !process.damage.empty() && std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 0; });
 }
 
 }  // namespace
@@ -102,6 +119,21 @@ std::vector<Process> read_profile(const std::string& path, LayerTree& tree, std:
     }
   }
   return processes;
+}
+
+void tell_problems(const std::vector<Process>& processes) {
+  if (std::all_of(processes.begin(), processes.end(), nothing_left)) {
+    const Damage& first = processes.front().damage.front();
+    throw InputError(fmt::format("{}: {} at offset {}: no kernel is left", processes.front().path, first.what, first.offset));
+  }
+  for (const Process& process : processes) {
+    if (!process.damage.empty()) {
+      const Damage& first = process.damage.front();
+      print_message(fmt::format("{}: {} at offset {}: what stands there is missing from the report", process.path, first.what, first.offset));
+    } else if (!process.ended) {
+      print_message(fmt::format("{}: the end is missing (the program was killed or is still running): see `lamina info`", process.path));
+    }
+  }
 }
 
 }  // namespace lamina

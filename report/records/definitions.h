@@ -73,6 +73,7 @@ class ProcessDefinitions {
   const std::map<std::string, std::string>& properties() const { return properties_; }
   const std::unordered_map<uint32_t, ThreadInfo>& threads() const { return threads_; }
   const std::map<format::LossKind, uint64_t>& losses() const { return losses_; }
+  const std::unordered_map<uint32_t, StepInfo>& steps() const { return steps_; }
   // Host clock to CLOCK_REALTIME by the nearest pair before; 0 without any pair.
   uint64_t realtime(uint64_t host_time) const;
 

@@ -10,7 +10,7 @@ namespace lamina {
 // What is not UTF-8 becomes U+FFFD, a byte each.
 std::string valid_utf8(std::string_view text);
 
-// Valid UTF-8 on one line of a terminal: control characters become spaces too.
+// The same on one line of a terminal: control characters become spaces too.
 std::string printable(std::string_view text);
 
 // Both of valid UTF-8.

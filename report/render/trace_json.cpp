@@ -1,0 +1,140 @@
+#include "report/render/trace_json.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "report/names/palette.h"
+
+namespace lamina {
+
+namespace {
+
+constexpr size_t kPieceBytes = 64u << 10;
+
+// Colours of chrome://tracing that have a name there (its color_scheme.html; another name is an error), as different from
+// each other as it has them. ui.perfetto.dev takes no colours: there slices of one name look alike.
+constexpr std::string_view kColours[] = {
+    "thread_state_iowait", "thread_state_runnable",   "rail_load",           "yellow",         "rail_response",
+    "rail_animation",      "detailed_memory_dump",    "cq_build_passed",     "olive",          "thread_state_uninterruptible",
+    "cq_build_failed",     "background_memory_dump",  "bad",                 "light_memory_dump", "thread_state_unknown"};
+constexpr std::string_view kNoColour = "generic_work";
+
+std::string_view colour_name(std::string_view key) {
+  if (key.starts_with('(')) return kNoColour;  // `(no module)`: no layer
+  uint32_t hash = 2166136261u;  // FNV-1a: the same on every machine
+  for (char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return kColours[(hash ^ hash >> 16) % std::size(kColours)];
+}
+
+template <typename... Args>
+void append(std::string& into, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(into), format, std::forward<Args>(args)...);
+}
+
+}  // namespace
+
+void append_json_string(std::string& into, std::string_view text) {
+  into += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+TraceJson::TraceJson(std::function<void(std::string_view)> write, const nlohmann::ordered_json& about) : write_(std::move(write)) {
+  text_ = "{\"displayTimeUnit\":\"ns\",\"otherData\":" + about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+          ",\n\"traceEvents\":[";
+}
+
+TimelineEvents TraceJson::events() {
+  TimelineEvents events;
+  events.process = [this](uint64_t process, std::string_view name, uint64_t position) {
+    std::string text;
+    append_json_string(text, name);
+    metadata("process_name", {process, 0}, "name", text);
+    metadata("process_sort_index", {process, 0}, "sort_index", std::to_string(position));
+  };
+  events.track = [this](Track track, std::string_view name, uint64_t position) {
+    std::string text;
+    append_json_string(text, name);
+    metadata("thread_name", track, "name", text);
+    metadata("thread_sort_index", track, "sort_index", std::to_string(position));
+  };
+  events.slice = [this](Track track, uint64_t begin, uint64_t end, const TimelineLabel& slice) {
+    open("X", track, begin);
+    append(text_, ",\"dur\":{}.{:03}", (end - begin) / 1000, (end - begin) % 1000);
+    label(slice);
+    close();
+  };
+  events.begin = [this](Track track, uint64_t time, const TimelineLabel& slice) {
+    open("B", track, time);
+    label(slice);
+    close();
+  };
+  events.end = [this](Track track, uint64_t time) {
+    open("E", track, time);
+    close();
+  };
+  events.instant = [this](Track track, uint64_t time, const TimelineLabel& mark) {
+    open("i", track, time);
+    text_ += ",\"s\":\"t\"";
+    label(mark);
+    close();
+  };
+  events.flow = [this](Track from, uint64_t time, Track to, uint64_t to_time) {
+    constexpr std::string_view kLabel = ",\"id\":{},\"cat\":\"launch\",\"name\":\"launch\"";
+    ++flows_;
+    open("s", from, time);
+    append(text_, kLabel, flows_);
+    close();
+    open("f", to, to_time);
+    append(text_, kLabel, flows_);
+    text_ += ",\"bp\":\"e\"";
+    close();
+  };
+  return events;
+}
+
+// Numbers come first: some readers look no further than to the time. Microseconds with all digits, so that a time is the
+// same wherever it stands.
+void TraceJson::open(std::string_view phase, Track track, uint64_t time) {
+  text_ += text_.ends_with('[') ? "\n" : ",\n";
+  append(text_, "{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03}", phase, track.process, track.thread, time / 1000, time % 1000);
+}
+
+void TraceJson::metadata(std::string_view key, Track track, std::string_view value_key, std::string_view value) {
+  open("M", track, 0);
+  append(text_, ",\"name\":\"{}\",\"args\":{{\"{}\":{}}}", key, value_key, value);
+  close();
+}
+
+void TraceJson::label(const TimelineLabel& label) {
+  text_ += ",\"name\":";
+  append_json_string(text_, label.name);
+  append(text_, ",\"cat\":\"{}\"", label.category);
+  if (!label.colour_key.empty()) append(text_, ",\"cname\":\"{}\"", colour_name(label.colour_key));
+  if (!label.args.empty()) args(label.args);
+}
+
+void TraceJson::args(std::span<const TimelineArg> args) {
+  text_ += ",\"args\":{";
+  for (const TimelineArg& arg : args) {
+    append(text_, "{}\"{}\":", &arg == args.data() ? "" : ",", arg.name);
+    if (auto text = std::get_if<std::string_view>(&arg.value)) append_json_string(text_, *text);
+    if (auto number = std::get_if<uint64_t>(&arg.value)) append(text_, "{}", *number);
+    if (auto sizes = std::get_if<std::array<int32_t, 3>>(&arg.value)) append(text_, "[{},{},{}]", (*sizes)[0], (*sizes)[1], (*sizes)[2]);
+  }
+  text_ += '}';
+}
+
+void TraceJson::close() {
+  text_ += '}';
+  if (text_.size() < kPieceBytes) return;
+  write_(text_);
+  text_.clear();
+}
+
+void TraceJson::finish() {
+  text_ += "\n]}\n";
+  write_(text_);
+  text_.clear();
+}
+
+}  // namespace lamina
