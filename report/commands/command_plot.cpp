@@ -55,12 +55,12 @@ void add_plot_command(CLI::App& command) {
   command.add_option("PROFILE", options->chart.profile, "Profile folder, one file of it, or a layerwise JSON")->required();
   command.add_option("-o,--output", options->output, "File to write: .pdf, .svg, .png, .jpg or .jpeg (default: PROFILE.pdf)");
   command.add_option("--level", options->level, "What a bar stacks: module, the innermost ones (default), or kernel")->check(CLI::IsMember({"module", "kernel"}));
-  command.add_option("--top-k", options->chart.top_k, "How many names are shown: the largest, and `others` (default: 9)")->check(CLI::PositiveNumber);
+  command.add_option("--top-k", options->chart.top_k, "How many names are shown: the largest, and `others` (default: 9)")->check(CLI::Range(1u, 1000000u));
   command.add_option("--fold", options->folds, "Show this layer as one segment: its name or class; may be given again")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--ignore-sampler", options->chart.ignore_sampler, "Leave out Sampler and LogitsProcessor");
   command.add_option("--plot-metric", options->metric, "One panel instead of two: cuda_time_ms or pct_cuda_time")
       ->check(CLI::IsMember({"cuda_time_ms", "pct_cuda_time"}));
-  command.add_option("--step-interval", options->chart.step_interval, "Draw every N-th step of a phase, and its last")->check(CLI::PositiveNumber);
+  command.add_option("--step-interval", options->chart.step_interval, "Draw every N-th step of a phase, and its last")->check(CLI::Range(1u, 1000000u));
   command.add_option("--phase", options->chart.phase, "A phase such as decode, or one step of it such as decode_7; default: all");
   command.add_option("--rank", options->rank, "Only the process of this rank");
   command.add_flag("--force", options->force, "Replace the file if it is there");

@@ -53,10 +53,22 @@ std::string_view whole_words_at_end(std::string_view piece) {
   return (piece.size() - begin) * 2 > piece.size() ? piece.substr(begin) : piece;
 }
 
-// Ways to shorten a name, the best first: more of the front than of the end, then cuts further and further from there,
-// between words if that leaves enough, then a piece out of the middle too.
+// Of `kernel <- parent` the end from the arrow on, if that leaves room for some of the kernel; else nothing.
+std::string_view parent_of(std::string_view name, size_t limit) {
+  size_t arrow = name.rfind(" <- ");
+  if (arrow == name.npos || Characters(name.substr(arrow)).size() > limit * 2 / 3) return {};
+  return name.substr(arrow);
+}
+
+// Ways to shorten a name, the best first: all of a parent; more of the front than of the end, then cuts further and
+// further from there, between words if that leaves enough; then a piece out of the middle too.
 std::vector<Pieces> ways_to_cut(const Characters& name, size_t limit) {
   std::vector<Pieces> ways;
+  if (std::string_view parent = parent_of(name.front(name.size()), limit); !parent.empty()) {
+    std::string_view before = name.front(limit - 1 - Characters(parent).size());
+    ways.push_back({whole_words_at_front(before), parent});
+    ways.push_back({before, parent});
+  }
   size_t room = limit - 1;
   size_t best = room * 3 / 5;
   auto cut = [&](size_t front) {

@@ -73,7 +73,7 @@ std::string subtitle_of(const ordered_json& context, const ChartOptions& options
   if (parallel != "1") add("tensor parallel ", parallel);
   add("", gpu_names(context));
   if (options.ignore_sampler) parts.push_back("without sampler");
-  return fmt::format("{}", fmt::join(parts, " · "));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 // ---- the bars

@@ -14,6 +14,8 @@ bool is_sampler(const SummaryNode& node) {
   return name == "Sampler" || name == "LogitsProcessor";
 }
 
+std::string shown_name(const std::string& name) { return name.empty() ? "(no name)" : printable(name); }
+
 class Collector {
  public:
   Collector(const ChartOptions& options, std::set<std::string>& found) : options_(options), found_(found) {}
@@ -22,7 +24,7 @@ class Collector {
   void visit(const SummaryNode& node) {
     if (options_.ignore_sampler && is_sampler(node)) return;
     bool is_kernel = node.children.empty();
-    path_.push_back(printable(is_kernel ? short_kernel_name(node.name) : node.name));
+    path_.push_back(shown_name(is_kernel ? short_kernel_name(node.name) : node.name));
     if (is_folded(node) || is_kernel) {
       add(node.cuda_time_us);
     } else if (options_.level == PlotLevel::kKernel) {

@@ -139,9 +139,9 @@ TEST(Chart, ADeepTreeIsWalked) {
 }
 
 TEST(Chart, HostileNamesBecomePrintable) {
-  std::vector<SummaryNode> roots = {kernel("a\nb\x1b\xff", 1)};
+  std::vector<SummaryNode> roots = {kernel("a\nb\x1b\xff", 2), kernel("", 1)};
   auto chart = make(report_of({phase("x\ny", {roots})}), options_of(PlotLevel::kKernel)).chart;
-  EXPECT_THAT(chart.names, ElementsAre("a b \xef\xbf\xbd"));
+  EXPECT_THAT(chart.names, ElementsAre("a b \xef\xbf\xbd", "(no name)"));
   EXPECT_THAT(labels(chart), ElementsAre("x y"));
 }
 
@@ -271,7 +271,7 @@ TEST(Chart, TitleComesFromTheContext) {
                     {"prompt_len", 512}};
   auto chart = make(report, options_of(PlotLevel::kKernel)).chart;
   EXPECT_EQ(chart.title, "a/B : GPU time by kernel");
-  EXPECT_EQ(chart.subtitle, "batch size 4 · prompt length 512 · tensor parallel 8 · NVIDIA H200");
+  EXPECT_EQ(chart.subtitle, "batch size 4, prompt length 512, tensor parallel 8, NVIDIA H200");
 }
 
 TEST(Chart, OldFlatContextsAndNoneAtAll) {

@@ -26,6 +26,11 @@ TEST(ShortenedNames, AreCutInTheMiddleBetweenWords) {
   EXPECT_THAT(shorten_names(Names{"MergedColumnParallelLinear(weight=bfloat16[28672, 4096])"}, 46), ElementsAre("MergedColumnParallelLinear(…[28672, 4096])"));
 }
 
+TEST(ShortenedNames, ParentsAreCutLast) {
+  EXPECT_THAT(shorten_names(Names{"nvjet_sm90(bfloat16, 256x128x64, TNT) <- Linear(weight=bfloat16[4096, 4096])"}, 60),
+              ElementsAre("nvjet_sm90(bfloat16, … <- Linear(weight=bfloat16[4096, 4096])"));
+}
+
 TEST(ShortenedNames, KeepWhatTellsThemApart) {
   std::string same(40, 's');
   for (size_t limit : {8u, 20u, 40u}) {
