@@ -7,6 +7,7 @@
 #include "report/names/kernel_name.h"
 #include "report/names/palette.h"
 #include "report/render/page_rows.h"
+#include "report/tree/summarize.h"
 
 namespace lamina {
 namespace {
@@ -62,7 +63,8 @@ class Strings {
       data["group"].push_back(string.group);
       data["colour"].push_back(string.colour);
     }
-    for (const std::string& name : group_names_) data["groups"].push_back({{"name", name}, {"colour", rgb(colour_of(name))}});
+    std::vector<Colour> colours = group_colours();
+    for (size_t i = 0; i < colours.size(); ++i) data["groups"].push_back({{"name", group_names_[i]}, {"colour", rgb(colours[i])}});
   }
 
  private:
@@ -77,6 +79,18 @@ class Strings {
     auto found = std::ranges::find(group_names_, name);
     if (found == group_names_.end()) found = group_names_.emplace(found, name);
     return static_cast<int>(found - group_names_.begin());
+  }
+
+  // Each its own as in every figure; those of which another group has taken that, one that is free.
+  std::vector<Colour> group_colours() const {
+    std::vector<Colour> free(all_colours().begin(), all_colours().end()), colours(group_names_.size());
+    std::vector<size_t> without;
+    for (size_t i = 0; i < colours.size(); ++i) {
+      colours[i] = colour_of(group_names_[i]);
+      if (std::erase(free, colours[i]) == 0) without.push_back(i);
+    }
+    for (size_t i = 0; i < std::min(without.size(), free.size()); ++i) colours[without[i]] = free[i];
+    return colours;
   }
 
   const KernelGroups& groups_;
@@ -214,7 +228,7 @@ ordered_json write_model(const ModelTree& tree, size_t limit, Strings& strings) 
   for (size_t i = 0; i < tree.rows.size(); ++i) {
     if (!chosen[i]) continue;
     const ModelNode& node = *tree.rows[i].node;
-    bool layer = !node.children.empty() || node.cpu_time_us > 0;
+    bool layer = !is_activity(node);
     json["depth"].push_back(tree.rows[i].depth);
     json["string"].push_back(strings.row(node.name, layer));
     json["layer"].push_back(layer ? 1 : 0);
