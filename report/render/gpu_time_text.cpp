@@ -22,7 +22,7 @@ std::vector<LabelledText> gpu_time_lines(const GpuTime& time) {
   double idle = time.span_us - time.busy_us;
   std::vector<LabelledText> lines = {
       {"GPU busy", fmt::format("{} of {} ({:.2f}%)", ms(time.busy_us), ms(time.span_us), percent(time.busy_us, time.span_us))},
-      {"GPU idle", fmt::format("{} ({:.2f}%), and {} between steps, of no layer", ms(idle), percent(idle, time.span_us), ms(time.before_us))}};
+      {"GPU idle", fmt::format("{} ({:.2f}%); before the steps {} more, of no layer", ms(idle), percent(idle, time.span_us), ms(time.before_us))}};
   if (time.communication_us > 0) {
     lines.push_back({"communication", fmt::format("{}, of it {} exposed: nothing else ran", ms(time.communication_us), ms(time.exposed_communication_us))});
   }

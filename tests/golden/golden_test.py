@@ -53,6 +53,10 @@ OUTPUTS = {
     "diff.changed.json": ["diff", "diff-before.json", "diff-after.json", "--phase", "decode_2", "--format", "json"],
     "diff.old.txt": ["diff", "layerwise-old.json", "diff-before.json"],
     "old.decode.txt": ["table", "layerwise-old.json", "--phase", "decode"],
+    "graph.decode.idle.txt": ["table", "h200-graph", "--phase", "decode", "--idle"],
+    "torch.idle.txt": ["table", "h200-torch", "--idle"],
+    "torch.decode_2.idle.txt": ["table", "h200-torch", "--phase", "decode_2", "--idle"],
+    "torch.graph.info.txt": ["info", "h200-torch-graph"],
 }
 
 
