@@ -30,18 +30,6 @@ std::string default_name(std::string profile) {
   return profile + ".trace.json.gz";
 }
 
-// When the first process of the profile started. CLOCK_REALTIME, ns.
-uint64_t start_of(const std::string& profile) {
-  uint64_t start = UINT64_MAX;
-  for (const std::string& path : profile_files(profile)) {
-    try {
-      start = std::min(start, ProfileFile(path).header().start_time);
-    } catch (const InputError&) {  // told when it is read
-    }
-  }
-  return start != UINT64_MAX ? start : 0;
-}
-
 std::string phase_list(const PhaseChoice& phases) {
   std::string list;
   for (const auto& [phase, steps] : phases.seen()) {
@@ -74,7 +62,7 @@ class Progress {
 };
 
 void write_timeline(const TraceOptions& options, const std::string& path) {
-  uint64_t start = start_of(options.profile);
+  uint64_t start = timeline_start(options.profile);
   OutputStream output(path, options.force);
   nlohmann::ordered_json about = {{"profile", options.profile}, {"written by", "lamina " LAMINA_VERSION}, {"start in ns since 1970", std::to_string(start)}};
   TraceJson json([&](std::string_view text) { output.write(text); }, about);

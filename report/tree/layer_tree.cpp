@@ -46,7 +46,7 @@ Position LayerTree::step(std::string_view name, uint32_t number) {
   if (!phase.steps[number]) {
     phase.steps[number] = true;
     bool detailed = phase.step_count++ == 0 || options_.details(name, number);
-    if (detailed) phase.detailed[number].root = {phase.summary_root, new_node(model_, 0, 0, {})};
+    if (detailed) phase.detailed[number].root = {phase.summary_root, model_root()};
   }
   auto known = phase.detailed.find(number);
   return known != phase.detailed.end() ? known->second.root : Position{phase.summary_root, 0};
@@ -77,6 +77,14 @@ uint32_t LayerTree::model_child(uint32_t parent, uint32_t name, Order order) {
   return row->second;
 }
 
+uint32_t LayerTree::model_root() { return options_.only_calls ? new_call(0, {}) : new_node(model_, 0, 0, {}); }
+
+uint32_t LayerTree::new_call(uint32_t parent, LayerName call) {
+  if (calls_.size() >= kMaxCalls) return parent;
+  calls_.push_back({parent, call});
+  return static_cast<uint32_t>(calls_.size() - 1);
+}
+
 uint32_t LayerTree::summary_name(uint32_t name) {
   if (!options_.merge_instances) return name;
   if (name >= summary_names_.size()) summary_names_.resize(name + 1);
@@ -92,7 +100,8 @@ Position LayerTree::enter(Position parent, LayerName call, Order order) {
   Position position;
   position.summary = summary_child(parent.summary, summary_name(call.name), false, order);
   ++summary_[position.summary].invocations;
-  if (parent.model != 0) {
+  if (parent.model != 0 && options_.only_calls) position.model = new_call(parent.model, call);
+  if (parent.model != 0 && !options_.only_calls) {
     position.model = model_child(parent.model, call.name, order);
     Node& node = model_[position.model];
     ++node.invocations;
@@ -102,7 +111,7 @@ Position LayerTree::enter(Position parent, LayerName call, Order order) {
 }
 
 void LayerTree::add_cpu_time(Position call, double us) {
-  if (call.model != 0) model_[call.model].cpu_us += us;
+  if (call.model != 0 && !options_.only_calls) model_[call.model].cpu_us += us;
 }
 
 Position LayerTree::enter_no_module(Position root) { return enter(root, {name_id(kNoModule)}, kLast); }
@@ -116,7 +125,7 @@ void LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace, dou
   Node& leaf = summary_[summary_child(parent.summary, name, true, order)];
   leaf.cuda_us += us;
   ++leaf.invocations;
-  if (parent.model == 0 || !options_.activities) return;
+  if (parent.model == 0 || options_.only_calls) return;
   Node& row = model_[model_child(parent.model, name, order)];
   row.cuda_us += us;
   row.trace = trace;
@@ -209,6 +218,7 @@ void LayerTree::finish(LayerReport& report) const {
       StepReport step;
       step.number = number;
       if (detailed.sequences && !detailed.disagree) step.metadata["num_running_seqs"] = *detailed.sequences;
+      if (options_.only_calls) break;
       for (uint32_t child : model_children[detailed.root.model]) step.model.push_back(model_row(child));
       set_percentages(step.model);
       step.summary = summarize(step.model);
