@@ -19,7 +19,11 @@ constexpr Command kCommands[] = {
     {"env", "Print the environment variables that `run` would set", lamina::add_env_command},
     {"table", "Print the layers of a profile with their GPU time", lamina::add_table_command},
     {"json", "Write a profile as layerwise JSON", lamina::add_json_command},
+    {"plot", "Draw a profile as stacked bars, for a talk or a paper", lamina::add_plot_command},
+    {"csv", "Write the tables of a profile as CSV", lamina::add_csv_command},
     {"trace", "Write a profile as a timeline for ui.perfetto.dev and chrome://tracing", lamina::add_trace_command},
+    {"diff", "Compare two profiles: which layers got slower, and by which kernels", lamina::add_diff_command},
+    {"html", "Write a profile as one HTML page to look around in", lamina::add_html_command},
     {"info", "Show processes, devices, phases and completeness of a profile", lamina::add_info_command},
     {"dump", "Print the raw records of a profile, one JSON object a line", lamina::add_dump_command},
 };

@@ -10,7 +10,11 @@ void add_run_command(CLI::App& command);
 void add_env_command(CLI::App& command);
 void add_table_command(CLI::App& command);
 void add_json_command(CLI::App& command);
+void add_plot_command(CLI::App& command);
+void add_csv_command(CLI::App& command);
 void add_trace_command(CLI::App& command);
+void add_diff_command(CLI::App& command);
+void add_html_command(CLI::App& command);
 void add_info_command(CLI::App& command);
 void add_dump_command(CLI::App& command);
 

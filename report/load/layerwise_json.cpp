@@ -17,6 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::string_view kPrefill = "prefill";
+constexpr std::string_view kDecode = "decode";
 
 constexpr double kMaxNumber = 1e15;  // microseconds: 31 years
 constexpr size_t kMaxKeyInMessage = 80;
@@ -120,6 +121,22 @@ std::vector<Node> read_nodes(const ordered_json& list, const Place& place) {
   return nodes;
 }
 
+bool is_same(const SummaryNode& a, const SummaryNode& b) {
+  return a.name == b.name && a.cuda_time_us == b.cuda_time_us && a.invocations == b.invocations &&
+         std::ranges::equal(a.children, b.children, is_same);
+}
+
+// vLLM's writer gives a root as often as modules of its name were called, each time with the sum of all these calls.
+void drop_repeated_roots(std::vector<SummaryNode>& roots) {
+  std::unordered_map<std::string, size_t> first;
+  std::vector<SummaryNode> kept;
+  for (SummaryNode& root : roots) {
+    auto [known, added] = first.try_emplace(root.name, kept.size());
+    if (added || !is_same(root, kept[known->second])) kept.push_back(std::move(root));
+  }
+  roots = std::move(kept);
+}
+
 StepReport read_step(const ordered_json& json, const Place& place) {
   object_at(json, place);
   StepReport step;
@@ -127,6 +144,7 @@ StepReport read_step(const ordered_json& json, const Place& place) {
     step.metadata = object_at(*metadata, place.key("metadata"));  // older files have none
   }
   step.summary = read_nodes<SummaryNode>(member(json, "summary_stats", place), place.key("summary_stats"));
+  drop_repeated_roots(step.summary);
   step.model = read_nodes<ModelNode>(member(json, "model_stats", place), place.key("model_stats"));
   return step;
 }
@@ -136,9 +154,14 @@ StepReport read_step(const ordered_json& json, const Place& place) {
 // The phases of a document, steps being found in any order.
 class Phases {
  public:
+  // `key` of the document names a phase or a step.
   void add(std::string_view key, const ordered_json& json, const Place& place) {
     if (key.empty()) place.fail("is a phase without a name");
-    auto [name, number] = split_step_name(key).value_or(StepName{key, 1});
+    add(split_step_name(key).value_or(StepName{key, 1}), json, place);
+  }
+
+  void add(StepName step_name, const ordered_json& json, const Place& place) {
+    auto [name, number] = step_name;
     StepReport step = read_step(json, place);
     step.number = number;
     auto [found, added] = index_.try_emplace(std::string(name), phases_.size());
@@ -217,11 +240,19 @@ LayerReport read_layerwise_json(const std::string& text, const std::string& file
   Place lamina_place = context_place.key("lamina");
   bool has_prefill_steps = taken.contains("prefill_steps");  // then `prefill` is their sum
 
+  // An older writer calls the first decode step `decode` and the second `decode_1`.
+  bool first_is_bare = document.contains("decode") && document.contains("decode_1");
+
   Phases phases;
   if (has_prefill_steps) phases.add_all(taken["prefill_steps"], lamina_place.key("prefill_steps"));
   for (const auto& [key, json] : document.items()) {
     if (key == "context" || (key == kPrefill && has_prefill_steps)) continue;
-    phases.add(key, json, root.key(key));
+    auto step = split_step_name(key);
+    if (first_is_bare && step && step->phase == kDecode) {
+      phases.add(StepName{kDecode, step->number + 1}, json, root.key(key));
+    } else {
+      phases.add(key, json, root.key(key));
+    }
   }
   if (taken.contains("phases")) phases.add_all(taken["phases"], lamina_place.key("phases"));
   report.phases = phases.finish(root);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "report/load/progress.h"
 #include "report/names/kernel_name.h"
 
 namespace lamina {
@@ -193,7 +194,9 @@ void GpuTimeline::draw(Device& device, Stream& stream) {
   DisjointLanes lanes;
   Path path;
   uint64_t busy = 0;  // until when the first lane is
+  Progress progress("GPU timeline");
   for (size_t i = 0; i < stream.ran.size(); ++i) {
+    if (i % 4096 == 0) progress.at(i, stream.ran.size());
     const Ran& ran = stream.ran[i];
     uint64_t end = ran.end();
     // Copies between places of the device are recorded as going on long into the kernels behind them: these come first.

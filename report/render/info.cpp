@@ -5,16 +5,18 @@
 
 #include <numeric>
 
+#include "report/render/gpu_time_text.h"
+
 namespace lamina {
 
 using namespace format;
 
 namespace {
 
-// "label: value" lines in one column.
+// Collects the lines of one section.
 class Lines {
  public:
-  void add(std::string_view label, const std::string& value) { text_ += fmt::format("  {:<30} {}\n", label, value); }
+  void add(std::string_view label, const std::string& value) { lines_.push_back({std::string(label), value}); }
   void add_if(std::string_view label, const std::string& value) {
     if (!value.empty()) add(label, value);
   }
@@ -22,11 +24,14 @@ class Lines {
   void add_if(std::string_view label, uint64_t count, std::string_view what) {
     if (count > 0) add(label, fmt::format("{} ({})", count, what));
   }
-  void title(const std::string& title) { text_ += title + "\n"; }
-  const std::string& text() const { return text_; }
+  void add_problem(std::string_view label, const std::string& value) { lines_.push_back({std::string(label), value, true}); }
+  void add_problem_if(std::string_view label, uint64_t count, std::string_view what) {
+    if (count > 0) add_problem(label, fmt::format("{} ({})", count, what));
+  }
+  std::vector<InfoLine> take() { return std::move(lines_); }
 
  private:
-  std::string text_;
+  std::vector<InfoLine> lines_;
 };
 
 constexpr std::pair<LossKind, const char*> kLosses[] = {
@@ -72,7 +77,7 @@ void add_launches(Lines& lines, const Account& account) {
   lines.add_if("  captured", account.captured, "into graphs, nothing ran");
   lines.add_if("  failed", account.failed, "the call returned an error");
   lines.add_if("  not collected", account.not_collected, "outside of what --collect or --every chose");
-  lines.add_if("  without a kernel record", account.without_activity, "MISSING: the program ended first, or records were lost");
+  lines.add_problem_if("  without a kernel record", account.without_activity, "MISSING: the program ended first, or records were lost");
 }
 
 // Whether launch records may be missing, so that a kernel without one need not be the driver's own.
@@ -103,10 +108,11 @@ void add_activity(Lines& lines, const Process& process) {
   lines.add_if("  launch not seen", placed(Placement::kDriver),
                launches_may_be_lost(process) ? "its record was lost, or the driver launched it: in `(driver)`"
                                              : "launched by the driver itself: in `(driver)`");
-  lines.add_if("  unknown graph node", placed(Placement::kUnknownNode), "its creation was not seen: in `(unknown node)`");
-  lines.add_if("  stale graph node", placed(Placement::kStaleNode), "its graph was updated in a way not followed: in `(stale node)`");
-  lines.add_if("  ambiguous graph node", placed(Placement::kAmbiguousNode), "another kernel ran than was captured: in `(ambiguous node)`");
-  lines.add_if("  without time", account.without_time, "CUPTI gave none: they count 0");
+  lines.add_problem_if("  unknown graph node", placed(Placement::kUnknownNode), "its creation was not seen: in `(unknown node)`");
+  lines.add_problem_if("  stale graph node", placed(Placement::kStaleNode), "its graph was updated in a way not followed: in `(stale node)`");
+  lines.add_problem_if("  ambiguous graph node", placed(Placement::kAmbiguousNode), "another kernel ran than was captured: in `(ambiguous node)`");
+  lines.add_problem_if("  without time", account.without_time, "CUPTI gave none: they count 0");
+  lines.add_if("  far out of order", account.out_of_order, "not counted in the GPU's busy and idle time");
   lines.add_if("  left out", account.not_shown, "of steps that were not to be collected");
 }
 
@@ -116,19 +122,19 @@ void add_partial_steps(Lines& lines, const Process& process) {
   for (const auto& [step, missing] : process.account.missing_in_step) {
     if (process.definitions.step(step)) ++partial;
   }
-  lines.add_if("steps recorded in part", partial, "kernels are missing in them");
+  lines.add_problem_if("steps recorded in part", partial, "kernels are missing in them");
 }
 
 void add_problems(Lines& lines, const Process& process) {
   for (const auto& [kind, count] : process.definitions.losses()) {
     for (const auto& [known, text] : kLosses) {
-      if (known == kind) lines.add_if("LOST", count, text);
+      if (known == kind) lines.add_problem_if("LOST", count, text);
     }
   }
-  for (const Damage& damage : process.damage) lines.add("DAMAGED", fmt::format("{} at offset {}", damage.what, damage.offset));
-  lines.add_if("damaged records", process.account.damaged_records, "passed over");
-  lines.add_if("missing pieces", process.account.lost_pieces, "of host threads' streams");
-  if (!process.ended) lines.add("END MISSING", "killed, or still running: the last second and open buffers are not there");
+  for (const Damage& damage : process.damage) lines.add_problem("DAMAGED", fmt::format("{} at offset {}", damage.what, damage.offset));
+  lines.add_problem_if("damaged records", process.account.damaged_records, "passed over");
+  lines.add_problem_if("missing pieces", process.account.lost_pieces, "of host threads' streams");
+  if (!process.ended) lines.add_problem("END MISSING", "killed, or still running: the last second and open buffers are not there");
   std::string unwound = process.property("stacks.unwound");
   if (!unwound.empty()) {
     lines.add("call stacks unwound", fmt::format("{}, half of them in less than {} us, 99 of a hundred in less than {}", unwound,
@@ -145,25 +151,63 @@ void add_phases(Lines& lines, const LayerReport& report) {
     double us = 0;
     for (const SummaryNode& root : phase.summary) us += root.cuda_time_us;
     lines.add(phase.name, fmt::format("{} step{}, {:.3f} ms of GPU time", phase.step_count, phase.step_count == 1 ? "" : "s", us / 1000));
+    if (!phase.gpu) continue;
+    for (const auto& [label, text] : gpu_time_lines(*phase.gpu)) lines.add("  " + label, text);
   }
+}
+
+// What report_context.cpp wrote of a process, if this is what stands there.
+InfoSection process_section(const nlohmann::ordered_json& process) {
+  auto text = [&](const char* key) { return process.contains(key) && process[key].is_string() ? process[key].get<std::string>() : ""; };
+  auto count = [&](const char* key) { return process.contains(key) && process[key].is_number_unsigned() ? process[key].get<uint64_t>() : 0; };
+  Lines lines;
+  lines.add_if("command", text("process.command"));
+  lines.add_if("rank", process.contains("rank") ? std::to_string(count("rank")) : "");
+  lines.add("GPU activity", fmt::format("{} kernels", count("kernels")));
+  lines.add_problem_if("launches without a kernel record", count("launches_without_kernel"), "MISSING: the program ended first, or records were lost");
+  if (process.contains("end_missing") && process["end_missing"] == true) lines.add_problem("END MISSING", "killed, or still running when the JSON was written");
+  return {fmt::format("process {} on {}", text("process.pid"), text("machine.host")), lines.take()};
 }
 
 }  // namespace
 
-std::string info_text(const std::string& profile, const std::vector<Process>& processes, const LayerReport& report) {
-  Lines lines;
-  lines.title(fmt::format("{}: {} process{}", profile, processes.size(), processes.size() == 1 ? "" : "es"));
+std::vector<InfoSection> info_sections(const std::vector<Process>& processes, const LayerReport& report) {
+  std::vector<InfoSection> sections;
   for (const Process& process : processes) {
-    lines.title("\n" + process.path + fmt::format(" ({} bytes)", process.file_size));
+    Lines lines;
     add_machine(lines, process);
     add_launches(lines, process.account);
     add_activity(lines, process);
     add_partial_steps(lines, process);
     add_problems(lines, process);
+    sections.push_back({fmt::format("{} ({} bytes)", process.path, process.file_size), lines.take()});
   }
-  lines.title("\nphases");
-  add_phases(lines, report);
-  return lines.text();
+  Lines phases;
+  add_phases(phases, report);
+  sections.push_back({"phases", phases.take()});
+  return sections;
+}
+
+std::vector<InfoSection> info_sections(const LayerReport& report) {
+  std::vector<InfoSection> sections;
+  auto lamina = report.context.find("lamina");
+  bool known = lamina != report.context.end() && lamina->is_object() && lamina->contains("processes") && (*lamina)["processes"].is_array();
+  for (const nlohmann::ordered_json& process : known ? (*lamina)["processes"] : nlohmann::ordered_json::array()) {
+    if (process.is_object()) sections.push_back(process_section(process));
+  }
+  Lines phases;
+  add_phases(phases, report);
+  sections.push_back({"phases", phases.take()});
+  return sections;
+}
+
+std::string info_text(const std::string& profile, const std::vector<Process>& processes, const LayerReport& report) {
+  std::string text = fmt::format("{}: {} process{}\n", profile, processes.size(), processes.size() == 1 ? "" : "es");
+  for (const InfoSection& section : info_sections(processes, report)) {
+    text += "\n" + section.title + "\n";
+    for (const InfoLine& line : section.lines) text += fmt::format("  {:<30} {}\n", line.label, line.value);
+  }
+  return text;
 }
 
 }  // namespace lamina

@@ -56,6 +56,7 @@ Timeline::Timeline(TimelineOptions options, const TimelineEvents& events)
 LayerTree::Options Timeline::tree_options() {
   LayerTree::Options options;
   options.details = [this](std::string_view phase, uint32_t step) { return phases_.wants({phase, step}); };
+  options.first_model = false;
   options.only_calls = true;
   return options;
 }

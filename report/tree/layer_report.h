@@ -16,6 +16,14 @@ struct GpuTime {
   double busy_us = 0;                    // at least one stream at work
   double communication_us = 0;           // NCCL and its like at work on some stream
   double exposed_communication_us = 0;   // ... and nothing else
+  double waiting_us = 0;  // of the idle time (span less busy): where the host launched late. Not between kernels of one replay
+  double before_us = 0;   // outside of the span: idle since what ran before the step. Of no layer
+};
+
+// The shortest and the longest of several executions. Microseconds.
+struct Durations {
+  double min_us = 0;
+  double max_us = 0;
 };
 
 // A row of the summary table: all calls with the same path of names.
@@ -26,6 +34,7 @@ struct SummaryNode {
   double invocations = 0;
   std::vector<SummaryNode> children;
   double idle_before_us = 0;  // of its kernels, and of those inside: the GPU had nothing to do until they came
+  std::optional<Durations> each = {};  // of a kernel, memcpy or memset: its executions. Not in the summary of a layerwise JSON
 };
 
 // A row of the model table: one call, or one kernel execution (cpu_time_us 0).
@@ -45,7 +54,7 @@ struct StepReport {
   nlohmann::ordered_json metadata = {{"num_running_seqs", nullptr}};
   std::vector<SummaryNode> summary;
   std::vector<ModelNode> model;  // may be left out (load_report.h)
-  std::optional<GpuTime> gpu = {};  // of a profile
+  std::optional<GpuTime> gpu = {};  // of a profile, if asked for; never between phases, which is not one stretch of time
 };
 
 struct PhaseReport {
@@ -53,7 +62,8 @@ struct PhaseReport {
   uint64_t step_count = 0;             // steps recorded; `steps` may hold fewer of them
   std::vector<SummaryNode> summary = {};    // the sum of all steps
   std::vector<SummaryNode> libraries = {};  // what each has launched in all steps; the most time first. Not of a layerwise JSON
-  std::vector<StepReport> steps = {};       // with details, in order; the first is always there when step_count > 0
+  std::vector<StepReport> steps = {};       // with details, in order; with any, the first is there when step_count > 0
+  std::optional<GpuTime> gpu = {};          // the sum of all steps; as StepReport::gpu has it
 };
 
 struct LayerReport {

@@ -1,4 +1,4 @@
-// Names of single steps: `decode_7` is step 7 of phase `decode`.
+// Names of phases and of single steps: `decode_7` is step 7 of phase `decode`.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,9 @@
 #include <string_view>
 
 namespace lamina {
+
+// What runs before the first phase and between phases: nothing that the program named.
+inline bool is_unnamed_phase(std::string_view name) { return name == "startup" || name == "(none)"; }
 
 struct StepName {
   std::string_view phase;

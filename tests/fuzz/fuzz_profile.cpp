@@ -28,6 +28,7 @@ using namespace format;
 void run_report(const std::string& path) {
   LayerTree::Options options;
   options.details = [](auto, uint32_t step) { return step < 3; };
+  options.step_summaries = options.gpu_time = true;
   LayerTree tree(std::move(options));
   ProfileObserver observer;
   observer.record = [](const RecordView& record, const ProcessDefinitions& definitions, const Chunk&) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -75,9 +76,22 @@ PhaseReport phase(const std::string& name, std::vector<StepReport> steps) {
 
 LayerReport report_of(std::vector<PhaseReport> phases) {
   LayerReport report;
-  report.context = {{"python_version", "3.11"}, {"engine_args", {{"model", "toy"}}}, {"batch_size", 4}};
+  report.context = {{"python_version", "3.11"},
+                    {"engine_args", {{"model", "toy"}, {"tensor_parallel_size", 1}}},
+                    {"prompt_len", nullptr},
+                    {"batch_size", 4},
+                    {"num_steps", 2},
+                    {"complete_num_requests_per_step", nullptr}};
   report.phases = std::move(phases);
   return report;
+}
+
+PhaseReport with_empty_step(PhaseReport of, uint32_t number) {
+  StepReport& empty = of.steps.emplace_back();
+  empty.number = number;
+  std::ranges::sort(of.steps, {}, &StepReport::number);
+  of.step_count = of.steps.size();
+  return of;
 }
 
 std::vector<std::string> keys(const ordered_json& object) {
@@ -91,6 +105,17 @@ std::vector<std::string> phase_names(const LayerReport& report) {
   for (const PhaseReport& p : report.phases) names.push_back(p.name);
   return names;
 }
+
+// As vLLM's example programs have written them: the first ones flat, today's with the engine's arguments apart.
+constexpr const char* kFlatContext =
+    R"({"python_version": "3.10.12", "torch_version": "2.3.0", "torch_cuda_version": "12.1", "cuda_devices": "[]",
+        "model": "toy", "tokenizer": null, "model_revision": null, "quantization": null, "max_model_len": null,
+        "max_num_batched_tokens": 8192, "prompt_len": 512, "output_len": 3, "batch_size": 4, "dtype": "auto",
+        "tensor_parallel_size": 2, "allow_cuda_graphs": false})";
+constexpr const char* kNestedContext =
+    R"({"python_version": "3.12.3", "torch_version": "2.7.0", "torch_cuda_version": "12.6", "cuda_devices": "[]",
+        "engine_args": {"model": "toy", "tensor_parallel_size": 2, "enforce_eager": true}, "prompt_len": 512, "batch_size": 4,
+        "num_steps": null, "complete_num_requests_per_step": 8, "save_chrome_traces_folder": null})";
 
 // A document with the given phases, each with one root of `us` microseconds.
 std::string document(const std::vector<std::pair<std::string, int>>& steps, const std::string& context = "{}") {
@@ -156,6 +181,47 @@ TEST(ReadLayerwiseJson, OldFilesHaveNeitherMetadataNorNumbers) {
   EXPECT_EQ(report.phases[1].steps[0].number, 1u);
   EXPECT_EQ(report.phases[1].steps[0].metadata.dump(), R"({"num_running_seqs":null})");
   EXPECT_EQ(report.context["model"], "toy");
+}
+
+// vLLM's first writers: `decode` is the first step, `decode_1` the second.
+TEST(ReadLayerwiseJson, OldFilesCallTheFirstDecodeStepDecode) {
+  LayerReport report = read(document({{"prefill", 10}, {"decode", 5}, {"decode_1", 6}, {"decode_2", 7}}, kFlatContext));
+  ASSERT_THAT(phase_names(report), ElementsAre("prefill", "decode"));
+  const PhaseReport& decode = report.phases[1];
+  ASSERT_EQ(decode.steps.size(), 3u);
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(decode.steps[i].number, i + 1);
+    EXPECT_EQ(decode.steps[i].summary.at(0).cuda_time_us, 5 + i);
+  }
+}
+
+// Two calls of a root module: vLLM's writer has the same sum twice.
+TEST(ReadLayerwiseJson, ARepeatedRootIsOne) {
+  ordered_json json = ordered_json::parse(document({{"prefill", 30}}));
+  ordered_json& roots = json["prefill"]["summary_stats"];
+  roots.push_back(roots[0]);
+  roots.push_back(roots[0]);
+  roots[2]["entry"]["cuda_time_us"] = 31;  // another one, whatever it is
+  std::vector<SummaryNode> summary = read(json.dump()).phases.at(0).summary;
+  ASSERT_EQ(summary.size(), 2u);
+  EXPECT_EQ(summary[0].cuda_time_us, 30);
+  EXPECT_EQ(summary[1].cuda_time_us, 31);
+}
+
+TEST(ReadLayerwiseJson, ReadsContextsOfBothShapes) {
+  EXPECT_EQ(read(document({{"prefill", 1}}, kFlatContext)).context["allow_cuda_graphs"], false);
+  EXPECT_EQ(read(document({{"prefill", 1}}, kNestedContext)).context["engine_args"]["enforce_eager"], true);
+}
+
+// No decode at all, no time at all, nothing at all.
+TEST(ReadLayerwiseJson, ReadsFilesWithLittleInThem) {
+  EXPECT_THAT(phase_names(read(document({{"prefill", 7}}, kNestedContext))), ElementsAre("prefill"));
+  PhaseReport idle = read(document({{"decode_1", 0}, {"decode_2", 0}})).phases.at(0);
+  EXPECT_EQ(idle.summary.at(0).cuda_time_us, 0);
+  EXPECT_EQ(idle.summary.at(0).pct_cuda_time, 0);
+  LayerReport empty = read(R"({"context": {}, "prefill": {"metadata": {}, "summary_stats": [], "model_stats": []}})");
+  EXPECT_EQ(empty.phases.at(0).step_count, 1u);
+  EXPECT_TRUE(empty.phases.at(0).summary.empty());
 }
 
 TEST(ReadLayerwiseJson, NumberedKeysAreStepsOfOnePhase) {
@@ -246,7 +312,7 @@ TEST(ReadLayerwiseJson, RefusesNumbersThatAreNoTimes) {
 
 TEST(ReadLayerwiseJson, RefusesKeysAndStepsThatComeTwice) {
   EXPECT_THAT(error_of(document({{"prefill", 1}, {"prefill", 1}})), EndsWith("key 'prefill' comes twice"));
-  EXPECT_THAT(error_of(document({{"decode", 1}, {"decode_1", 1}})), EndsWith("step 1 of phase 'decode' twice"));
+  EXPECT_THAT(error_of(document({{"warmup", 1}, {"warmup_1", 1}})), EndsWith("step 1 of phase 'warmup' twice"));
   std::string many = "{";
   for (int i = 0; i < 50; ++i) many += "\"k" + std::to_string(i) + "\": 0,";
   EXPECT_THAT(error_of(many + "\"k40\": 0}"), EndsWith("key 'k40' comes twice"));
@@ -319,18 +385,40 @@ TEST(WriteLayerwiseJson, SeveralPrefillsBecomeTheirSum) {
   EXPECT_THAT(keys(json["context"]["lamina"]["prefill_steps"]), ElementsAre("prefill_1", "prefill_2"));
 }
 
+// What the plotter looks up for its title.
 TEST(WriteLayerwiseJson, ContextHasWhatReadersInsistOn) {
   ordered_json none = write_layerwise_json({})["context"];
+  EXPECT_THAT(keys(none), ElementsAre("engine_args", "prompt_len", "batch_size", "num_steps", "complete_num_requests_per_step"));
+  EXPECT_THAT(keys(none["engine_args"]), ElementsAre("model", "tensor_parallel_size"));
   EXPECT_TRUE(none["engine_args"]["model"].is_null());
-  EXPECT_TRUE(none.contains("batch_size"));
-  LayerReport flat;
-  flat.context = {{"model", "toy"}, {"batch_size", 8}};
-  ordered_json context = write_layerwise_json(flat)["context"];
-  EXPECT_EQ(context["engine_args"]["model"], "toy");
-  EXPECT_EQ(context["batch_size"], 8);
+  ordered_json context = write_layerwise_json(read(document({}, kFlatContext)))["context"];
+  EXPECT_EQ(context["engine_args"].dump(), R"({"model":"toy","tensor_parallel_size":2})");
+  EXPECT_EQ(context["batch_size"], 4);
+  EXPECT_EQ(context["prompt_len"], 512);
+  EXPECT_TRUE(context["num_steps"].is_null());
   LayerReport nested = report_of({});
   nested.context["engine_args"]["tensor_parallel_size"] = 2;
   EXPECT_EQ(write_layerwise_json(nested)["context"], nested.context);
+}
+
+// The printer and the plotter look at these of every key but the context, which they want first.
+TEST(WriteLayerwiseJson, EveryStepIsOneThatReadersCanShow) {
+  StepReport empty;
+  empty.number = 2;
+  StepReport bare = step(3, 5);
+  bare.metadata = ordered_json::object();
+  LayerReport report = report_of({phase("startup", {step(1, 1)}), phase("prefill", {step(1, 9)}), phase("decode", {step(1, 1), bare})});
+  report.phases[2].steps.insert(report.phases[2].steps.begin() + 1, empty);
+  report.phases[2].step_count = 3;
+  ordered_json json = write_layerwise_json(report);
+  ASSERT_THAT(keys(json), ElementsAre("context", "prefill", "decode_1", "decode_3"));
+  for (const auto& [key, value] : json.items()) {
+    if (key == "context") continue;
+    EXPECT_THAT(keys(value), ElementsAre("metadata", "summary_stats", "model_stats")) << key;
+    EXPECT_TRUE(value["metadata"].contains("num_running_seqs")) << key;
+    EXPECT_FALSE(value["summary_stats"].empty()) << key;
+  }
+  EXPECT_THAT(keys(json["context"]["lamina"]["phases"]), ElementsAre("startup", "decode_2"));
 }
 
 TEST(WriteLayerwiseJson, NumbersAreFinite) {
@@ -351,6 +439,8 @@ TEST(LayerwiseJson, ComesBackAsItWas) {
       report_of({phase("prefill", {step(2, 30)})}),
       report_of({phase("startup", {step(1, 5)}), phase("decode", {step(1, 1)}), phase("prefill", {step(1, 10)}),
                  phase("(none)", {step(1, 1), step(2, 1)})}),
+      report_of({phase("prefill", {step(1, 10)}), with_empty_step(phase("decode", {step(1, 1), step(3, 3)}), 2)}),
+      report_of({with_empty_step({.name = "prefill"}, 1), phase("decode", {step(1, 1)}), with_empty_step({.name = "x"}, 1)}),
       report_of({phase("fp_8", {step(1, 5)}), phase("fp", {step(8, 5)}), phase("x.y[0]", {step(1, 1)})}),
   };
   for (const LayerReport& report : reports) EXPECT_EQ(text_of(through_json(report)), text_of(report));

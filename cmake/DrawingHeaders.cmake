@@ -1,0 +1,17 @@
+# Headers of cairo and libjpeg-turbo, for `lamina plot`. Sets LAMINA_DRAWING and LAMINA_DRAWING_INCLUDE_DIRS.
+option(LAMINA_PLOT "Build `lamina plot` where cairo and libjpeg-turbo are installed" ON)
+set(LAMINA_DRAWING OFF)
+if(LAMINA_PLOT)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(LAMINA_CAIRO QUIET cairo-pdf>=1.16 cairo-svg cairo-png)
+    pkg_check_modules(LAMINA_TURBOJPEG QUIET libturbojpeg)
+  endif()
+  if(LAMINA_CAIRO_FOUND AND LAMINA_TURBOJPEG_FOUND)
+    set(LAMINA_DRAWING ON)
+    set(LAMINA_DRAWING_INCLUDE_DIRS ${LAMINA_CAIRO_INCLUDE_DIRS} ${LAMINA_TURBOJPEG_INCLUDE_DIRS})
+  else()
+    message(WARNING "pkg-config finds no cairo 1.16 or no libturbojpeg: `lamina plot` will not draw. "
+      "Install pkg-config, libcairo2-dev and libturbojpeg0-dev (scripts/install-deps does), and run cmake again.")
+  endif()
+endif()

@@ -1,0 +1,147 @@
+#include "report/plot/layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/names/shorten.h"
+#include "report/plot/panel.h"
+
+namespace lamina {
+namespace {
+
+// A slide of 16:9, in points.
+constexpr double kWidth = 960;
+constexpr double kHeight = 540;
+constexpr double kMaxWidth = 2880;
+constexpr double kMargin = 20;
+constexpr double kPanelGap = 26;
+constexpr double kMinPitch = 9;  // of bars, before the figure grows
+
+constexpr double kTitleSize = 20;
+constexpr double kSubtitleSize = 12.5;
+
+struct Legend {
+  std::vector<std::string> names;  // shortened, in the order of the segments
+  double size = 12;
+  double row = 20;
+  double width = 0;
+};
+
+constexpr double kSwatch = 13;
+constexpr double kSwatchGap = 8;
+constexpr double kMaxLegendText = 290;
+constexpr double kMaxLegendName = 72;  // characters
+constexpr double kMinLegendRow = 11.5;
+
+class Layout {
+ public:
+  Layout(const BarChart& chart, const std::vector<PlotMetric>& metrics, const TextWidth& text_width)
+      : chart_(chart), metrics_(metrics), text_width_(text_width), looks_(looks_of(chart.names)) {}
+
+  Figure make() {
+    figure_.width = kWidth;
+    figure_.height = kHeight;
+    figure_.title = chart_.title;
+    top_ = kMargin + kTitleSize + (chart_.subtitle.empty() ? 0 : kSubtitleSize * 1.6) + 16;
+    Legend legend = plan_legend();
+    grow(legend);
+    add_titles();
+    add_legend(legend);
+    Rect area{kMargin, top_, figure_.width - 2 * kMargin - legend.width, figure_.height - top_ - kMargin};
+    add_panels(area);
+    return std::move(figure_);
+  }
+
+ private:
+  // ---- legend
+
+  Legend plan_legend() const {
+    Legend legend;
+    auto rows = static_cast<double>(std::max<size_t>(chart_.names.size(), 1));
+    legend.row = std::clamp((kHeight - top_ - kMargin) / rows, kMinLegendRow, legend.row);
+    legend.size = std::min(legend.size, legend.row * 0.72);
+    auto limit = [&](const std::string& name) { return text_width_(name, legend.size, false) <= kMaxLegendText; };
+    size_t most = kMaxLegendName;
+    do {
+      legend.names = shorten_names(chart_.names, most);
+    } while (!std::ranges::all_of(legend.names, limit) && --most >= 8);
+    double widest = 0;
+    for (const std::string& name : legend.names) widest = std::max(widest, text_width_(name, legend.size, false));
+    legend.width = chart_.names.empty() ? 0 : widest + kSwatch + kSwatchGap + kPanelGap;
+    return legend;
+  }
+
+  // The highest segment stands first, as in the bars.
+  void add_legend(const Legend& legend) {
+    double x = figure_.width - kMargin - legend.width + kPanelGap;
+    double y = top_ + legend.row / 2;
+    for (size_t i = legend.names.size(); i-- > 0; y += legend.row) {
+      double side = std::min(kSwatch, legend.row - 2);
+      figure_.boxes.push_back({x, y - side / 2, kSwatch, side, looks_[i]});
+      add_text({legend.names[i], x + kSwatch + kSwatchGap, y + centred(legend.size), legend.size});
+    }
+  }
+
+  // ---- figure
+
+  void grow(const Legend& legend) {
+    double bars = static_cast<double>(chart_.bars.size()) * kMinPitch + kAxisWidth;
+    figure_.width = std::clamp(bars + 2 * kMargin + legend.width, kWidth, kMaxWidth);
+    figure_.height = std::max(kHeight, top_ + static_cast<double>(legend.names.size()) * legend.row + kMargin);
+  }
+
+  std::string fitting(const std::string& text, double size, bool bold) const {
+    std::string result = text;
+    double room = figure_.width - 2 * kMargin;
+    for (size_t most = 240; text_width_(result, size, bold) > room && most >= 8; most -= 4) {
+      result = shorten_names(std::span(&text, 1), most)[0];
+    }
+    return result;
+  }
+
+  void add_titles() {
+    double y = kMargin + kTitleSize * 0.75;
+    add_text({.text = fitting(chart_.title, kTitleSize, true), .x = kMargin, .y = y, .size = kTitleSize, .bold = true});
+    if (chart_.subtitle.empty()) return;
+    add_text({.text = fitting(chart_.subtitle, kSubtitleSize, false),
+              .x = kMargin,
+              .y = y + kSubtitleSize * 1.7,
+              .size = kSubtitleSize,
+              .colour = kSoft});
+  }
+
+  void add_text(FigureText text) { figure_.texts.push_back(std::move(text)); }
+
+  // ---- panels
+
+  void add_panels(Rect area) {
+    auto count = static_cast<double>(metrics_.size());
+    double wide = (area.width - kPanelGap * (count - 1)) / count;
+    bool beside = metrics_.size() == 1 || labels_fit(chart_, wide - kAxisWidth, text_width_);
+    BarLabels labels = plan_labels(chart_, (beside ? wide : area.width) - kAxisWidth, area.x + kAxisWidth, text_width_);
+    double high = beside ? area.height : (area.height - kPanelGap * (count - 1) - labels.height) / count;
+    Rect place{area.x, area.y, beside ? wide : area.width, high};
+    for (size_t i = 0; i < metrics_.size(); ++i) {
+      bool labelled = beside || i + 1 == metrics_.size();
+      Rect panel = place;
+      if (!beside && labelled) panel.height += labels.height;
+      Panel(chart_, looks_, metrics_[i], text_width_, figure_).add(panel, labelled ? &labels : nullptr);
+      (beside ? place.x : place.y) += (beside ? wide : high) + kPanelGap;
+    }
+  }
+
+  const BarChart& chart_;
+  const std::vector<PlotMetric>& metrics_;
+  const TextWidth& text_width_;
+  std::vector<Look> looks_;
+  Figure figure_;
+  double top_ = 0;  // of panels and legend
+};
+
+}  // namespace
+
+Figure layout_chart(const BarChart& chart, const std::vector<PlotMetric>& metrics, const TextWidth& text_width) {
+  return Layout(chart, metrics, text_width).make();
+}
+
+}  // namespace lamina
