@@ -60,7 +60,7 @@ Position LayerTree::step(std::string_view name, uint32_t number) {
     if (model || options_.step_summaries) {
       phase.kept[number] = static_cast<uint32_t>(kept_.size());
       kept_.emplace_back().number = number;
-      if (model) kept_.back().model = options_.only_calls ? new_call(0, {}) : new_row(0, 0, {});
+      if (model) kept_.back().model = new_row(0, 0, {});
     }
   }
   auto kept = phase.kept.find(number);
@@ -93,12 +93,6 @@ uint32_t LayerTree::model_child(uint32_t parent, uint32_t name, Order order) {
   return row->second;
 }
 
-uint32_t LayerTree::new_call(uint32_t parent, LayerName call) {
-  if (calls_.size() >= kMaxCalls) return parent;
-  calls_.push_back({parent, call});
-  return static_cast<uint32_t>(calls_.size() - 1);
-}
-
 uint32_t LayerTree::summary_name(uint32_t name) {
   if (!options_.merge_instances) return name;
   if (name >= summary_names_.size()) summary_names_.resize(name + 1);
@@ -113,8 +107,7 @@ Position LayerTree::enter(Position parent, LayerName call, Order order) {
   if (summary_[parent.summary].depth >= kMaxDepth) return parent;
   Position position{summary_child(parent.summary, summary_name(call.name), false, order), 0, parent.step};
   count(position, 0);
-  if (parent.model != 0 && options_.only_calls) position.model = new_call(parent.model, call);
-  if (parent.model != 0 && !options_.only_calls) {
+  if (parent.model != 0) {
     position.model = model_child(parent.model, call.name, order);
     ModelRow& row = model_[position.model];
     if (row.name == call.name) row.path = call.path;  // else it is the row of further calls
@@ -134,7 +127,7 @@ void LayerTree::count(Position at, double us) {
 }
 
 void LayerTree::add_cpu_time(Position call, double us) {
-  if (call.model != 0 && !options_.only_calls) model_[call.model].cpu_us += us;
+  if (call.model != 0) model_[call.model].cpu_us += us;
 }
 
 Position LayerTree::enter_no_module(Position root) { return enter(root, {name_id(kNoModule)}, kLast); }
@@ -148,7 +141,7 @@ uint32_t LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace,
   uint32_t leaf = summary_child(parent.summary, name, true, order);
   note_duration(summary_[leaf], us);
   count({leaf, 0, parent.step}, us);
-  if (parent.model == 0 || options_.only_calls) return leaf;
+  if (parent.model == 0 || !options_.activities) return leaf;
   ModelRow& row = model_[model_child(parent.model, name, order)];
   row.cuda_us += us;
   row.trace = trace;
@@ -250,10 +243,9 @@ class LayerTree::Finisher {
     step.number = kept.number;
     step.gpu = kept.gpu;
     if (kept.sequences && !kept.disagree) step.metadata["num_running_seqs"] = *kept.sequences;
-    bool has_model = kept.model != 0 && !tree_.options_.only_calls;
-    if (has_model) step.model = model_rows(kept.model);
+    if (kept.model != 0) step.model = model_rows(kept.model);
     set_percentages(step.model);
-    if (has_model) {
+    if (kept.model != 0) {
       step.summary = summarize(step.model);
       add_idle(step.summary, phase.summary_root, kept.rows);
     } else {
