@@ -11,7 +11,7 @@ using namespace format;
 namespace {
 
 constexpr size_t kMaxFrames = 1024;  // the recorder stops far earlier
-constexpr size_t kMaxCachedRoots = 10'000;
+constexpr size_t kMaxCachedRoots = 200'000;
 constexpr size_t kMaxWaitingGraphEvents = 200'000;
 constexpr std::string_view kContextMark = "lamina:context ";
 constexpr std::string_view kOtherRange = "(other)";
@@ -35,20 +35,23 @@ void Attribution::add(const Chunk& chunk) {
 
 // ---- steps and messages
 
-bool Attribution::shown(uint32_t step) const {
-  const StepInfo* info = definitions_.step(step);
-  return !info || info->collected;
+bool Attribution::shown(Thread& thread) const {
+  if (thread.shown_step == thread.step) return thread.shown;
+  const StepInfo* info = definitions_.step(thread.step);
+  thread.shown_step = thread.step;
+  return thread.shown = !info || info->collected;
 }
 
-Position Attribution::root(uint32_t step) {
-  auto [known, added] = roots_.try_emplace(step);
+// The step's rows; the reference holds until the next step is asked for.
+Attribution::StepPlace& Attribution::step_place(uint32_t step) {
+  if (last_place_ && last_step_ == step) return *last_place_;
+  if (step_places_.size() >= kMaxCachedRoots && !step_places_.contains(step)) step_places_.clear();
+  auto [known, added] = step_places_.try_emplace(step);
+  last_place_ = &known->second;
+  last_step_ = step;
   if (!added) return known->second;
-  if (roots_.size() > kMaxCachedRoots) {
-    roots_.clear();
-    known = roots_.try_emplace(step).first;
-  }
   PhaseStep name = phase_step(definitions_, step, phases_);
-  known->second = tree_.step(name.phase, name.number);
+  known->second.root = tree_.step(name.phase, name.number);
   if (const StepInfo* info = definitions_.step(step)) {
     auto sequences = parse_nvtx_message(definitions_.text(info->message), {}).sequences;
     if (sequences) tree_.set_sequences(name.phase, name.number, *sequences);
@@ -57,17 +60,17 @@ Position Attribution::root(uint32_t step) {
 }
 
 Position Attribution::no_module(uint32_t step) {
-  if (no_module_.size() > kMaxCachedRoots) no_module_.clear();
-  auto [known, added] = no_module_.try_emplace(step);
-  if (added) known->second = tree_.enter_no_module(root(step));
-  return known->second;
+  StepPlace& place = step_place(step);
+  if (!place.has_no_module) place.no_module = tree_.enter_no_module(place.root);
+  place.has_no_module = true;
+  return place.no_module;
 }
 
 Attribution::Meaning Attribution::meaning_of(NvtxMessage message) {
   bool is_op = message.kind == NvtxMessage::Kind::kOp;
   LayerName name{tree_.name_id(message.name), tree_.name_id(message.path)};
   uint32_t trace = is_op ? name.name : tree_.name_id(call_text(message));
-  return {std::move(message), name, trace};
+  return {std::move(message), name, trace, ++meaning_count_};
 }
 
 const Attribution::Meaning* Attribution::meaning(uint32_t string) {
@@ -82,15 +85,29 @@ const Attribution::Meaning* Attribution::meaning(uint32_t string) {
   return known->second.get();
 }
 
+// The meaning of a range, by its context.
+Attribution::ContextMeaning& Attribution::meaning_of_context(uint32_t context, const ContextInfo* info) {
+  if (context == kOtherContext) {
+    if (!other_range_) other_range_ = std::make_unique<Meaning>(meaning_of(parse_nvtx_message(kOtherRange, {})));
+    return unknown_context_ = {.meaning = other_range_.get()};
+  }
+  if (!info) return unknown_context_ = {.meaning = meaning(0)};
+  if (context >= context_meanings_.size()) context_meanings_.resize(definitions_.contexts());
+  ContextMeaning& known = context_meanings_[context];
+  if (!known.meaning) known.meaning = meaning(info->name);
+  return known;
+}
+
 // What a call and the one directly inside of it are together; null when they are two.
 const Attribution::Meaning* Attribution::joined(const Meaning* outer, const Meaning* inner) {
-  const NvtxMessage* better = better_twin(outer->message, inner->message);
-  if (better) return better == &outer->message ? outer : inner;
-  auto known = joined_.find({outer, inner});
-  if (known != joined_.end()) return known->second.get();
-  auto module = joined_module(outer->message, inner->message);
-  if (!module) return nullptr;
-  return (joined_[{outer, inner}] = std::make_unique<Meaning>(meaning_of(std::move(*module)))).get();
+  auto [known, added] = joined_.try_emplace(static_cast<uint64_t>(outer->id) << 32 | inner->id);
+  if (!added) return *known;
+  if (const NvtxMessage* better = better_twin(outer->message, inner->message)) {
+    *known = better == &outer->message ? outer : inner;
+  } else if (auto module = joined_module(outer->message, inner->message)) {
+    *known = joined_meanings_.emplace_back(std::make_unique<Meaning>(meaning_of(std::move(*module)))).get();
+  }
+  return *known;
 }
 
 // ---- a thread's stream
@@ -104,6 +121,7 @@ void Attribution::read_thread(const Chunk& chunk) {
     if (!thread.lost) thread.before_loss = std::move(thread.frames);
     thread.lost = true;
     thread.frames.clear();
+    thread.forget(0);
     thread.native_frames = thread.frames_inside = 0;
     thread.stack = 0;
     thread.context_since = kRootContext;
@@ -152,6 +170,7 @@ void Attribution::restore(Thread& thread, const RecordView& record) {
   auto bytes = record.behind<ThreadStateRecord>();
   std::vector<Frame> known = std::move(thread.lost ? thread.before_loss : thread.frames);
   thread.frames.clear();
+  thread.forget(0);
   thread.step = counted_step(definitions_, state->step, phases_);
   for (size_t at = 0; at + sizeof(OpenCall) <= bytes.size(); at += sizeof(OpenCall)) {
     OpenCall open;
@@ -174,6 +193,7 @@ void Attribution::stand_in(Thread& thread, uint32_t context) {
   thread.context_since = context;
   settle(thread);
   thread.frames.clear();
+  thread.forget(0);
   thread.native_frames = thread.frames_inside = 0;
   std::vector<uint32_t> chain;
   for (const ContextInfo* info = definitions_.context(context); info; info = definitions_.context(info->parent)) {
@@ -192,42 +212,47 @@ void Attribution::push(Thread& thread, uint32_t context, uint64_t time) {
     ++account_.damaged_records;
     return;
   }
-  if (!other_range_) other_range_ = std::make_unique<Meaning>(meaning_of(parse_nvtx_message(kOtherRange, {})));
   const ContextInfo* info = definitions_.context(context);
-  Frame frame{};
-  frame.call = ++thread.calls;
+  bool is_phase = info && info->kind == ContextKind::kPhase;
+  ContextMeaning& call = meaning_of_context(context, info);
+  ++thread.calls;
+  uint32_t twin_of = is_phase ? 0 : join_twin(thread, call);
+  settle(thread);
+  Frame& frame = thread.frames.emplace_back();
+  frame.call = thread.calls;
+  frame.meaning = call.meaning;
+  frame.is_phase = is_phase;
+  frame.twin_of = twin_of;
   frame.begin = time;
   frame.order = order_;
-  frame.is_phase = info && info->kind == ContextKind::kPhase;
-  frame.meaning = context == kOtherContext ? other_range_.get() : meaning(info ? info->name : 0);
-  join_twin(thread, frame);
-  settle(thread);
-  thread.frames.push_back(std::move(frame));
 }
 
 // Gives the innermost call its place, if it has none yet: a call gets it with the next event of its thread.
 void Attribution::settle(Thread& thread) {
   if (thread.frames.empty() || thread.frames.back().settled) return;
   thread.frames.back().settled = true;
-  if (shown(thread.step)) thread.frames.back().home = place(thread, thread.frames.size());
+  if (shown(thread)) thread.frames.back().home = inside(thread, thread.frames.size()).position;
 }
 
 // Finds out whether a new call is the one that directly encloses it, told twice: by Lamina's hook and by a marker of the
 // program. Then the inner range counts for nothing, and the outer one is what both say; only as a layer that already has
 // a place, since kernels were launched between the two, it stays what it was.
-void Attribution::join_twin(Thread& thread, Frame& inner) {
+// Gives the number of that call; 0: they are two.
+uint32_t Attribution::join_twin(Thread& thread, ContextMeaning& inner) {
   auto outer = std::find_if(thread.frames.rbegin(), thread.frames.rend(), [](const Frame& frame) {
     return frame.twin_of != 0 || frame.is_layer() || frame.is(NvtxMessage::Kind::kOp);
   });
-  if (inner.is_phase || outer == thread.frames.rend() || outer->has_twin || outer->twin_of != 0) return;
-  const Meaning* call = joined(outer->meaning, inner.meaning);
-  if (!call) return;
-  inner.twin_of = outer->call;
+  if (outer == thread.frames.rend() || outer->has_twin || outer->twin_of != 0) return 0;
+  if (inner.outer != outer->meaning) inner = {inner.meaning, outer->meaning, joined(outer->meaning, inner.meaning)};
+  const Meaning* call = inner.joined;
+  if (!call) return 0;
   outer->has_twin = true;
-  if (outer->is_layer() && outer->settled) return;
+  if (outer->is_layer() && outer->settled) return outer->call;
   outer->meaning = call;
   outer->captured = nullptr;
   outer->settled = false;
+  thread.forget(static_cast<size_t>(&*outer - thread.frames.data()));
+  return outer->call;
 }
 
 void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
@@ -243,6 +268,7 @@ void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
   }
   uint32_t call = frame.call;
   thread.frames.erase(thread.frames.begin() + index);
+  thread.forget(index);
   // Overlapping ranges: what was inside of the closed one goes on in another place, and its twin on its own.
   for (size_t i = index; i < thread.frames.size(); ++i) {
     Frame& inside = thread.frames[i];
@@ -254,24 +280,57 @@ void Attribution::pop(Thread& thread, uint32_t index, uint64_t time) {
 // Where the call is in the step, if it was seen there; else the place of the step seen longest ago.
 Attribution::Placed& Attribution::placed_in(Frame& frame, uint32_t step) {
   if (step < kFirstStep) return frame.idle;
+  Placed& last = frame.in_steps.front();
+  if (last.step == step || last.step == UINT32_MAX) return last;  // this one, or none yet
   auto known = std::find_if(frame.in_steps.begin(), frame.in_steps.end(), [&](const Placed& p) { return p.step == step; });
   auto end = known != frame.in_steps.end() ? known + 1 : known;
   std::rotate(frame.in_steps.begin(), end - 1, end);
   return frame.in_steps.front();
 }
 
-// The innermost layer of the outermost so many calls, as it stands in the thread's step. Layers not yet seen there are entered.
-Position Attribution::place(Thread& thread, size_t frames) {
-  uint32_t step = thread.step;
-  Position at = root(step);
-  for (Frame& frame : std::span(thread.frames).first(frames)) {
-    if (!frame.is_layer()) continue;
-    if (frame.is(NvtxMessage::Kind::kLeftOut)) at = root(step);
-    Placed& placed = placed_in(frame, step);
-    if (placed.step != step) placed = {step, tree_.enter(at, frame.meaning->name, {frame.order, 0})};
-    at = placed.position;
+// What the outermost so many calls are together. Layers not yet seen in the thread's step are entered.
+const Attribution::Inside& Attribution::inside(Thread& thread, size_t frames) {
+  if (thread.known_step != thread.step) {
+    thread.known_step = thread.step;
+    thread.known = 0;
+    thread.outside.position = root(thread.step);
   }
-  return at;
+  for (; thread.known < frames; ++thread.known) {
+    const Inside& outer = thread.known > 0 ? thread.frames[thread.known - 1].inside : thread.outside;
+    enter_frame(thread, thread.known, outer, thread.frames[thread.known].inside);
+  }
+  return frames > 0 ? thread.frames[frames - 1].inside : thread.outside;
+}
+
+// What all calls are together. The functions that launch a graph are entered only if something in it needs them.
+const Attribution::Inside& Attribution::around_launch(Thread& thread, bool is_graph) {
+  if (!shown(thread)) return thread.nowhere;
+  size_t entered = thread.frames.size() - (is_graph ? thread.native_frames : 0);
+  if (entered == thread.frames.size()) return inside(thread, entered);
+  thread.beyond = inside(thread, entered);
+  for (size_t i = entered; i < thread.frames.size(); ++i) add_frame(thread, i, thread.beyond, thread.beyond);
+  return thread.beyond;
+}
+
+// What the calls are together with the next one, which is at this index and is entered.
+void Attribution::enter_frame(Thread& thread, size_t index, const Inside& outer, Inside& here) {
+  Frame& frame = thread.frames[index];
+  add_frame(thread, index, outer, here);
+  here.position = outer.position;
+  if (!frame.is_layer()) return;
+  if (frame.is(NvtxMessage::Kind::kLeftOut)) here.position = thread.outside.position;
+  Placed& placed = placed_in(frame, thread.step);
+  if (placed.step != thread.step) placed = {thread.step, tree_.enter(here.position, frame.meaning->name, {frame.order, 0})};
+  here.position = placed.position;
+}
+
+// All but the place.
+void Attribution::add_frame(const Thread& thread, size_t index, const Inside& outer, Inside& here) {
+  const Frame& frame = thread.frames[index];
+  bool is_layer = frame.is_layer();
+  here.trace = is_layer ? 0 : frame.is(NvtxMessage::Kind::kOp) ? add_op(thread, index, outer.trace) : outer.trace;
+  here.layer_trace = is_layer ? frame.meaning->trace : outer.layer_trace;
+  here.in_layer = outer.in_layer || (is_layer && !frame.is_native);
 }
 
 bool add_to_trace(std::string& trace, std::string_view op) {
@@ -282,15 +341,20 @@ bool add_to_trace(std::string& trace, std::string_view op) {
   return true;
 }
 
-// The ops open inside of the innermost layer, innermost first.
-uint32_t Attribution::trace_of(const Thread& thread) {
+// The trace of the ops inside of the innermost layer, innermost first: those down to the one at this index. `outer`: of those
+// outside of it, which is all that the result depends on besides it.
+uint32_t Attribution::add_op(const Thread& thread, size_t index, uint32_t outer) {
+  uint32_t op = thread.frames[index].meaning->name.name;
+  if (outer == 0) return op;
+  auto [known, added] = op_traces_.try_emplace(static_cast<uint64_t>(outer) << 32 | op);
+  if (!added) return *known;
   std::string trace;
-  for (size_t i = thread.frames.size(); i-- > 0;) {
+  for (size_t i = index + 1; i-- > 0;) {
     const Frame& open = thread.frames[i];
     if (open.is_layer()) break;
     if (open.is(NvtxMessage::Kind::kOp) && !add_to_trace(trace, open.meaning->message.name)) break;
   }
-  return tree_.name_id(trace);
+  return *known = tree_.name_id(trace);
 }
 
 void Attribution::launch(Thread& thread, const RecordView& record) {
@@ -303,43 +367,55 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   if (thread.lost) stand_in(thread, launched->context);
   settle(thread);
   enter_stack(thread);
-  auto entry = std::make_shared<Launch>();
-  entry->kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
-  entry->shown = shown(thread.step);
-  entry->step = thread.step;
-  entry->exec = launched->graph_exec;
-  if (entry->kind == LaunchKind::kGraph) entry->graph_sequence = full_sequence(launched->graph_sequence);
-  entry->order = order_;
-  if (entry->shown) {
-    bool is_graph = entry->kind == LaunchKind::kGraph;
-    entry->position = place(thread, thread.frames.size() - (is_graph ? thread.native_frames : 0));
-    entry->trace = trace_of(thread);
-    entry->native_trace = thread.native_frames > 0;
+  auto kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
+  bool is_graph = kind == LaunchKind::kGraph;
+  const Inside& place = around_launch(thread, is_graph);
+  uint32_t correlation = record.header().id;
+  Launch& entry = launches_[correlation];
+  entry.kind = kind;
+  entry.shown = shown(thread);
+  entry.in_layer = place.in_layer;
+  entry.step = thread.step;
+  entry.position = place.position;
+  entry.trace = place.trace != 0 ? place.trace : place.layer_trace;
+  entry.order = order_;
+  if (is_graph) {
+    GraphLaunchPtr graph = graph_launch(thread, entry, *launched);
+    graph->ops_trace = place.trace;
+    graph_launches_[correlation] = std::move(graph);
   }
+  ++account_.launches[static_cast<size_t>(kind)];
+  if (kind == LaunchKind::kKernel) ++missing_in_step_[thread.step];
+  launch_ages_.emplace_back(correlation, order_);
+  if (!unlaunched_.empty()) join_waiting(correlation);
+}
+
+Attribution::GraphLaunchPtr Attribution::graph_launch(Thread& thread, const Launch& launch, const LaunchRecord& record) {
+  auto graph = std::make_shared<GraphLaunch>(launch);
+  graph->native_trace = thread.native_frames > 0;
+  graph->exec = record.graph_exec;
+  graph->graph_sequence = full_sequence(record.graph_sequence);
   for (Frame& frame : thread.frames) {
-    if (!frame.is_layer()) continue;
-    if (!frame.is_native) entry->in_layer = true;
-    entry->layer_trace = frame.meaning->trace;
-    if (entry->kind != LaunchKind::kGraph) continue;
-    if (frame.is(NvtxMessage::Kind::kLeftOut)) entry->layers.clear();
+    if (!frame.is_layer() || !launch.shown) continue;
+    if (frame.is(NvtxMessage::Kind::kLeftOut)) graph->layers.clear();
     if (frame.is_native) {
-      entry->native_layers.push_back(frame.meaning->name);
+      graph->native_layers.push_back(frame.meaning->name);
     } else {
-      entry->layers.push_back({frame.meaning->name, placed_in(frame, thread.step).position});
+      graph->layers.push_back({frame.meaning->name, placed_in(frame, thread.step).position});
     }
   }
-  ++account_.launches[static_cast<size_t>(entry->kind)];
-  if (entry->kind == LaunchKind::kKernel) ++account_.missing_in_step[thread.step];
-  if (entry->exec != 0) last_launches_[entry->exec] = entry;
-  uint32_t correlation = record.header().id;
-  launches_[correlation] = entry;
-  launch_ages_.emplace_back(correlation, order_);
-  if (auto waiting = unlaunched_.find(correlation); waiting != unlaunched_.end()) {
-    std::vector<Activity> activities = std::move(waiting->second);
-    unlaunched_.erase(waiting);
-    unlaunched_count_ -= activities.size();
-    for (const Activity& activity : activities) join(activity);
-  }
+  if (graph->exec != 0) last_launches_[graph->exec] = graph;
+  return graph;
+}
+
+// What has run under this id before its launch was read.
+void Attribution::join_waiting(uint32_t correlation) {
+  auto waiting = unlaunched_.find(correlation);
+  if (waiting == unlaunched_.end()) return;
+  std::vector<Activity> activities = std::move(waiting->second);
+  unlaunched_.erase(waiting);
+  unlaunched_count_ -= activities.size();
+  for (const Activity& activity : activities) join(activity);
 }
 
 // ---- graphs
@@ -348,26 +424,34 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
 CapturedCallPtr Attribution::capture(Thread& thread) {
   CapturedCallPtr chain;
   for (Frame& frame : thread.frames) {
-    bool is_op = frame.is(NvtxMessage::Kind::kOp);
-    if (!is_op && !frame.is_layer()) continue;
-    bool left_out = frame.is(NvtxMessage::Kind::kLeftOut);
-    if (left_out) chain = nullptr;
-    if (!frame.captured || frame.captured->parent != chain) {
-      auto call = std::make_shared<CapturedCall>();
-      call->parent = chain;
-      call->name = frame.meaning->name;
-      call->trace = frame.meaning->trace;
-      call->is_op = is_op;
-      call->is_native = frame.is_native;
-      call->in_range = (chain && chain->in_range) || (!is_op && !frame.is_native);
-      call->left_out = left_out;
-      call->depth = chain ? chain->depth + (chain->is_op ? 0 : 1) : 0;
-      call->order = frame.order;
-      frame.captured = std::move(call);
-    }
+    if (!frame.is(NvtxMessage::Kind::kOp) && !frame.is_layer()) continue;
+    if (frame.is(NvtxMessage::Kind::kLeftOut)) chain = nullptr;
+    if (!frame.captured || frame.captured->parent != chain) frame.captured = captured_call(frame, chain);
     chain = frame.captured;
   }
   return chain;
+}
+
+CapturedCallPtr Attribution::captured_call(const Frame& frame, CapturedCallPtr outer) {
+  auto call = std::make_shared<CapturedCall>();
+  bool is_op = frame.is(NvtxMessage::Kind::kOp);
+  call->number = ++captured_calls_;
+  call->name = frame.meaning->name;
+  call->trace = frame.meaning->trace;
+  call->is_op = is_op;
+  call->is_native = frame.is_native;
+  call->in_range = (outer && outer->in_range) || (!is_op && !frame.is_native);
+  call->left_out = frame.is(NvtxMessage::Kind::kLeftOut);
+  call->depth = outer ? outer->depth + (outer->is_op ? 0 : 1) : 0;
+  call->order = frame.order;
+  call->layer = is_op ? (outer ? outer->layer : nullptr) : call.get();
+  call->in_op = is_op && (!frame.is_native || (outer && outer->in_op));
+  call->parent = std::move(outer);
+  std::string ops;
+  for (const CapturedCall* op = call.get(); op && op->is_op && add_to_trace(ops, tree_.name(op->trace)); op = op->parent.get()) {
+  }
+  call->ops_trace = tree_.name_id(ops);
+  return call;
 }
 
 // The full number from its low half: the nearest to the one expected next.

@@ -54,20 +54,21 @@ const Attribution::CallStack& Attribution::call_stack(uint32_t id) {
     std::string label = frame_label(place, view_ == StackView::kFull ? WithLine::kYes : WithLine::kNo);
     if (label == last_label) continue;  // it calls itself
     last_label = label;
-    if (view_ == StackView::kFull || !is_launcher_code(place)) stack.layers.push_back(frame_meaning(label));
+    if (view_ == StackView::kFull || !is_launcher_code(place)) stack.calls.push_back(frame_meaning(label));
     // The trace goes as far as the innermost functions in Python, if there are any.
     if (place.is_python && !plumbing && python_functions++ < kMaxTracePython) add_to_trace(python, frame_label(place, WithLine::kYes));
     if (python_functions > 0) continue;
     add_to_trace(trace, label);
     if (library.empty() && !plumbing) library = library_name(place.module);
   }
-  std::ranges::reverse(stack.layers);
+  std::ranges::reverse(stack.calls);
   if (!library.empty()) {
     add_to_trace(trace, library);
     if (innermost->kernel != 0) kernel_libraries_.try_emplace(innermost->kernel, tree_.name_id(library));
   }
   if (!python.empty()) add_to_trace(trace, python);
   stack.trace = trace_meaning(trace);
+  stack.calls.push_back(stack.trace.get());
   stack.python = trace_meaning(python);
   return stack;
 }
@@ -90,6 +91,10 @@ void Attribution::enter_stack(Thread& thread) {
   if (thread.frames_inside > 0) leave_stack(thread);
   const CallStack* stack = thread.stack != 0 ? &call_stack(thread.stack) : nullptr;
   if (!stack || !stack->trace) return leave_stack(thread);
+  enter_known_stack(thread, *stack);
+}
+
+void Attribution::enter_known_stack(Thread& thread, const CallStack& stack) {
   std::span<const Frame> ranges(thread.frames.data(), thread.frames.size() - thread.native_frames);
   auto innermost = std::find_if(ranges.rbegin(), ranges.rend(), [](const Frame& frame) {
     return frame.is_layer() || frame.is(NvtxMessage::Kind::kOp);
@@ -99,12 +104,12 @@ void Attribution::enter_stack(Thread& thread) {
   bool always_layers = view_ == StackView::kLayers || view_ == StackView::kFull;
   if (in_op && !always_layers) {
     leave_stack(thread);
-    if (stack->python && is_launcher(innermost->meaning->message.name)) enter_frames(thread, {{stack->python.get()}}, 1);
+    if (stack.python && is_launcher(innermost->meaning->message.name)) enter_frames(thread, {{stack.python.get()}}, 1);
     return;
   }
-  std::vector<const Meaning*> calls;
-  if (always_layers || (!in_range && view_ == StackView::kUsual)) calls = stack->layers;
-  if (!in_op) calls.push_back(stack->trace.get());
+  std::span<const Meaning* const> calls = stack.calls;
+  if (!always_layers && (in_range || view_ != StackView::kUsual)) calls = calls.last(1);  // the trace
+  if (in_op) calls = calls.first(calls.size() - 1);
   enter_frames(thread, calls);
 }
 
@@ -115,6 +120,7 @@ void Attribution::enter_frames(Thread& thread, std::span<const Meaning* const> c
   while (same < calls.size() && same < thread.native_frames && thread.frames[ranges + same].meaning == calls[same]) ++same;
   auto at = thread.frames.begin() + static_cast<long>(ranges + same);
   thread.frames.erase(at, thread.frames.end() - static_cast<long>(inside));
+  thread.forget(ranges + same);
   settle(thread);
   for (const Meaning* call : calls.subspan(same)) {
     Frame frame{};
@@ -128,9 +134,11 @@ void Attribution::enter_frames(Thread& thread, std::span<const Meaning* const> c
   thread.frames_inside = inside;
 }
 
-void Attribution::leave_stack(Thread& thread) {
+void Attribution::take_off_stack(Thread& thread) {
   auto end = thread.frames.end() - static_cast<long>(thread.frames_inside);
-  thread.frames.erase(end - static_cast<long>(thread.native_frames), end);
+  auto begin = end - static_cast<long>(thread.native_frames);
+  thread.forget(static_cast<size_t>(begin - thread.frames.begin()));
+  thread.frames.erase(begin, end);
   thread.native_frames = thread.frames_inside = 0;
 }
 

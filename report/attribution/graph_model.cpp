@@ -27,6 +27,12 @@ const GraphNode* GraphModel::template_node(uint64_t node) {
   return found != graph->nodes.end() ? &found->second : nullptr;
 }
 
+GraphModel::ExecNode& GraphModel::Exec::node(uint32_t local) {
+  ExecNode& node = nodes[local];
+  index[local] = &node;
+  return node;
+}
+
 void GraphModel::graph_created(uint32_t thread, uint32_t graph) {
   graphs_[graph] = {};
   auto& recent = recent_graphs_[thread];
@@ -70,7 +76,7 @@ void GraphModel::add_flat(Exec& exec, uint32_t& next, const Graph& graph) const 
   uint32_t end = next;
   for (const auto& [local, node] : graph.nodes) {
     if (node.source == 0) continue;
-    exec.nodes[next + local].versions.push_back({sequence_, node});
+    exec.node(next + local).versions.push_back({sequence_, node});
     end = std::max(end, next + local + 1);
   }
   next = end;
@@ -126,7 +132,7 @@ void GraphModel::node_updated(uint32_t exec_id, uint64_t node, uint64_t source) 
   const GraphNode* new_node = template_node(source);
   GraphNode now = new_node ? *new_node : GraphNode{};
   now.stale = !new_node;
-  change(exec->second.nodes[number(node)], now);
+  change(exec->second.node(number(node)), now);
 }
 
 // All nodes of a graph and of its child graphs, in the order in which an instantiation numbers them. No more than a few
@@ -215,6 +221,7 @@ void GraphModel::bury(bool is_exec, uint32_t id, size_t nodes) {
     const Grave& oldest = graves_.front();
     if (oldest.is_exec) {
       execs_.erase(oldest.id);
+      last_exec_ = nullptr;
     } else {
       graphs_.erase(oldest.id);
     }
@@ -224,11 +231,15 @@ void GraphModel::bury(bool is_exec, uint32_t id, size_t nodes) {
 }
 
 const GraphNode* GraphModel::find(uint64_t node, uint64_t sequence) const {
-  auto exec = execs_.find(graph_id(node));
-  if (exec == execs_.end()) return nullptr;
-  auto found = exec->second.nodes.find(number(node));
-  if (found == exec->second.nodes.end()) return nullptr;
-  const auto& versions = found->second.versions;
+  if (!last_exec_ || last_exec_id_ != graph_id(node)) {
+    auto exec = execs_.find(graph_id(node));
+    if (exec == execs_.end()) return nullptr;
+    last_exec_ = &exec->second;
+    last_exec_id_ = graph_id(node);
+  }
+  const ExecNode* const* found = last_exec_->index.find(number(node));
+  if (!found) return nullptr;
+  const auto& versions = (*found)->versions;
   for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
     if (version->since < sequence) return &version->node;
   }

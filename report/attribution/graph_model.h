@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "report/flat_map.h"
 #include "report/tree/layer_tree.h"
 
 namespace lamina {
@@ -16,6 +17,7 @@ namespace lamina {
 // A range that was open when a node was created: one call, shared by the nodes created in it.
 struct CapturedCall {
   std::shared_ptr<const CapturedCall> parent;  // null: outermost
+  uint32_t number = 0;  // counts the process's, from 1
   LayerName name;
   uint32_t trace = 0;  // LayerTree::name_id: what it adds to the trace of kernels (call_text() of a layer)
   bool is_op = false;
@@ -24,6 +26,10 @@ struct CapturedCall {
   bool left_out = false;  // stands outside of all layers
   uint32_t depth = 0;  // layers outside of it
   uint64_t order = 0;
+  // What follows from the calls around it.
+  const CapturedCall* layer = nullptr;  // the innermost: itself, or one around it; null: none
+  uint32_t ops_trace = 0;               // of the ops in that layer, as far as it
+  bool in_op = false;                   // that is a range
 };
 using CapturedCallPtr = std::shared_ptr<const CapturedCall>;
 
@@ -73,7 +79,10 @@ class GraphModel {
     const GraphNode& now() const { return versions.back().node; }
   };
   struct Exec {
+    ExecNode& node(uint32_t number);
+
     std::map<uint32_t, ExecNode> nodes;       // numbered through
+    FlatMap<uint32_t, const ExecNode*> index;  // the same nodes
     std::map<uint32_t, uint64_t> updated;     // by the update that is under way: number to source
   };
 
@@ -93,6 +102,9 @@ class GraphModel {
 
   std::unordered_map<uint32_t, Graph> graphs_;
   std::unordered_map<uint32_t, Exec> execs_;
+  // A replay asks for one node after the other.
+  mutable const Exec* last_exec_ = nullptr;
+  mutable uint32_t last_exec_id_ = 0;
   // By thread: the graphs created on it since its last instantiation.
   struct Recent {
     uint32_t graph;

@@ -1,6 +1,7 @@
 // `lamina diff`: two profiles, layer by layer.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -93,8 +94,11 @@ void tell(const std::vector<Slower>& list, const char* option, double limit) {
 bool within_limits(const ReportChange& change, std::optional<double> limit, std::optional<double> layer_limit) {
   if (!limit && !layer_limit) return true;
   for (const PhaseChange& phase : change.phases) {
-    if (!phase.in_both() && !is_unnamed_phase(phase.name)) print_message(fmt::format("phase '{}' is in one of the two alone: not checked", phase.name));
+    if (phase.in_both() || is_unnamed_phase(phase.name)) continue;
+    print_message(fmt::format("phase '{}' is in one of the two alone: not checked", phase.name));
   }
+  bool any_time = std::ranges::any_of(checked_phases(change), [](const PhaseChange* phase) { return phase->time.before.mean_us > 0; });
+  if (!any_time) throw InputError("no GPU time in the first profile to compare with: nothing was checked");
   std::vector<Slower> phases, layers;
   if (limit) phases = slower_phases(change, *limit);
   if (layer_limit) layers = slower_layers(change, *layer_limit);

@@ -19,6 +19,7 @@ struct HtmlOptions {
   std::string output;
   std::string phase;
   std::optional<uint32_t> rank;
+  std::string groups;
   bool force = false;
 };
 
@@ -89,7 +90,7 @@ Page make_page(const HtmlOptions& options) {
   std::vector<Process> processes;
   LayerReport report = load_report(options.profile, load_options(options), &processes);
   std::vector<Chosen> chosen = chosen_phases(report, options);
-  Page page{.title = title_of(options.profile), .ranks = {}, .account = {}};
+  Page page{.title = title_of(options.profile), .ranks = {}, .account = {}, .groups = choose_groups(options.groups)};
   page.account = processes.empty() ? info_sections(report) : info_sections(processes, report);
   keep_chosen(report, chosen);
   page.ranks.push_back({options.rank ? std::to_string(*options.rank) : "all", std::move(report)});
@@ -113,6 +114,7 @@ void add_html_command(CLI::App& command) {
   command.add_option("-o,--output", options->output, "File to write, - for standard output (default: PROFILE.html)");
   command.add_option("--phase", options->phase, "Only this phase, such as decode, or one step of it such as decode_7");
   command.add_option("--rank", options->rank, "Only the process of this rank");
+  command.add_option("--groups", options->groups, "A JSON file of groups of kernels, before the built-in ones");
   command.add_flag("--force", options->force, "Replace the file if it is there");
   command.callback([options] { run_html(*options); });
 }

@@ -13,7 +13,10 @@ void add_info_command(CLI::App& command) {
   auto profile = std::make_shared<std::string>();
   command.add_option("PROFILE", *profile, "Profile folder, or one file of it")->required();
   command.callback([profile] {
-    LayerTree tree({});
+    LayerTree::Options options;
+    options.first_model = false;
+    options.gpu_time = true;
+    LayerTree tree(std::move(options));
     std::vector<Process> processes = read_profile(*profile, tree);
     LayerReport report;
     tree.finish(report);

@@ -1,6 +1,7 @@
 // `lamina table`: the layers and kernels of a profile as text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@ struct TableOptions {
   bool paths = false;
   std::string stacks;
   std::string groups;
+  bool idle = false;
 
   bool model() const { return table == "model"; }
   bool kernel() const { return table == "kernel"; }
@@ -34,14 +36,27 @@ const std::map<std::string, Names> kNames = {{"cut", Names::kCut}, {"short", Nam
 void check_options(const TableOptions& options) {
   if (options.paths && !options.model()) throw UsageError("--paths: rows of the summary are many instances each; give --table model");
   if (!options.groups.empty() && !options.kernel()) throw UsageError("--groups: only --table kernel shows groups");
+  if (options.idle && options.table != "summary") throw UsageError("--idle: only the summary table shows it");
 }
 
 LayerReport load(const TableOptions& options) {
   LoadOptions load;
+  load.gpu_time = options.idle;
+  if (!options.model()) load.steps = StepDetail::kNone;
   if (!options.phase.empty()) load.phase = options.phase;
   load.rank = options.rank;
   if (!options.stacks.empty()) load.stacks = options.stacks == "full" ? StackView::kFull : StackView::kLayers;
-  return load_report(options.profile, load);
+  LayerReport report = load_report(options.profile, load);
+  bool timed = std::ranges::any_of(report.phases, [](const PhaseReport& phase) { return phase.gpu.has_value(); });
+  if (!options.idle || timed || report.phases.empty()) return report;
+  throw InputError(options.profile + ": --idle: no time of a GPU is in it; a layerwise JSON has none, give the profile");
+}
+
+// Between phases no time is known: all is 0.
+std::string text(const TableKind& kind, const Choice& choice, const TableOptions& options, const TableLook& look) {
+  if (!options.idle) return kind.text(choice, look);
+  const auto& time = choice.step ? choice.step->gpu : choice.phase->gpu;
+  return idle_table(choice.summary(), time.value_or(GpuTime{}), look.names);
 }
 
 // As in `== decode: summary of 32 steps`.
@@ -69,10 +84,10 @@ void print_tables(const TableOptions& options) {
     std::string where = options.phase.empty() ? "" : fmt::format("phase '{}' of ", options.phase);
     return print_message(fmt::format("no GPU work in {}{}", where, options.profile));
   }
-  if (choices.size() == 1) return write_stdout(kind.text(choices[0], look));
+  if (choices.size() == 1) return write_stdout(text(kind, choices[0], options, look));
   for (const Choice& choice : choices) {
     std::string space = &choice == choices.data() ? "" : "\n";
-    write_stdout(space + title(choice, options) + kind.text(choice, look));
+    write_stdout(space + title(choice, options) + text(kind, choice, options, look));
   }
 }
 
@@ -96,6 +111,7 @@ void add_table_command(CLI::App& command) {
       ->check(CLI::IsMember({"frames", "full"}));
   command.add_flag("--paths", options->paths, "With --table model: a column more, the instance path of each module");
   command.add_option("--groups", options->groups, "With --table kernel: a JSON file of groups, before the built-in ones");
+  command.add_flag("--idle", options->idle, "With the summary: columns more, how long the GPU had nothing to do before each row");
   command.callback([options] { print_tables(*options); });
 }
 

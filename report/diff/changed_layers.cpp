@@ -45,9 +45,9 @@ class Collector {
 };
 
 void add_slower(std::vector<Slower>& list, const std::string& name, const TimeChange& time, double percent) {
+  if (time.before.mean_us <= 0) return;
   std::optional<double> change = time.percent();
   std::optional<double> noise = time.noise();
-  if (!change) return;
   if (noise) noise = 100 * *noise / time.before.mean_us;
   if (*change - noise.value_or(0) > percent) list.push_back({name, *change, noise});
 }

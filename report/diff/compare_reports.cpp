@@ -82,6 +82,7 @@ const PhaseReport& phase_of(const LayerReport& report, const std::string& name) 
 std::string_view name_of(Fate fate) { return kFates[static_cast<size_t>(fate)]; }
 
 std::optional<double> TimeChange::percent() const {
+  if (us() == 0) return 0;
   if (before.mean_us <= 0) return std::nullopt;
   return 100 * us() / before.mean_us;
 }

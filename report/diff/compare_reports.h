@@ -17,7 +17,7 @@ struct TimeChange {
   StepPairs pairs = StepPairs::kOtherSteps;
 
   double us() const { return after.mean_us - before.mean_us; }
-  std::optional<double> percent() const;  // of the time before; nothing where there was none
+  std::optional<double> percent() const;  // of the time before; nothing where there was none and is some
   std::optional<double> noise() const { return noise_us(before, after, pairs); }
   bool within_noise() const;  // false where the noise is not known
 };

@@ -19,6 +19,7 @@ namespace lamina {
 namespace {
 
 constexpr size_t kMaxJsonBytes = size_t{2} << 30;
+constexpr size_t kMaxShownModelNodes = size_t{1} << 20;  // of the few steps that people look at call by call
 
 bool is_profile(const std::string& path) {
   std::error_code error;
@@ -51,9 +52,14 @@ LayerReport load_report(const std::string& path, const LoadOptions& options, std
   if (!is_profile(path)) return read_layerwise_json(read_text(path), path);
   LayerTree::Options tree_options;
   auto wanted = options.phase ? split_step_name(*options.phase) : std::nullopt;
+  bool models = options.steps == StepDetail::kModels;
   tree_options.details = [&](std::string_view phase, uint32_t step) {
-    return options.steps != StepDetail::kFirst || (wanted && wanted->phase == phase && wanted->number == step);
+    return models || (wanted && wanted->phase == phase && wanted->number == step);
   };
+  tree_options.first_model = options.steps != StepDetail::kNone;
+  tree_options.gpu_time = options.gpu_time || options.steps >= StepDetail::kSummaries;
+  tree_options.step_summaries = options.steps == StepDetail::kSummaries;
+  if (!models) tree_options.max_model_nodes = kMaxShownModelNodes;
   LayerTree tree(std::move(tree_options));
   std::vector<Process> processes = read_profile(path, tree, options.rank, {}, options.stacks);
   if (options.tell_problems) tell_problems(processes);

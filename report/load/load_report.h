@@ -12,19 +12,21 @@
 
 namespace lamina {
 
-// What is kept of the steps of a phase. The first one has a model tree in any case.
+// What is kept of the steps of a phase.
 enum class StepDetail {
-  kFirst,      // of others nothing
-  kSummaries,  // a summary of each
-  kModels,     // a model tree of each too: memory grows with the number of kernels
+  kNone,       // nothing
+  kFirst,      // of the first one summary and model tree
+  kSummaries,  // of each a summary, its rows in the order of the phase's; of the first the model tree too
+  kModels,     // of each summary and model tree: memory grows with the number of kernels
 };
 
 struct LoadOptions {
   StepDetail steps = StepDetail::kFirst;
-  std::optional<std::string> phase;    // `decode_7`: keep those of that step too
+  std::optional<std::string> phase;    // `decode_7`: of that step summary and model tree too
   StackView stacks = StackView::kUsual;  // of a profile
   std::optional<uint32_t> rank;        // of a profile: only that process
   bool tell_problems = true;
+  bool gpu_time = false;               // of a profile: idle time and GpuTime, also where no summaries of all steps are asked for
 };
 
 // Throws InputError. What is damaged or missing in a profile but leaves the rest of use is told on stderr, in a line a

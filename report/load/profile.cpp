@@ -6,7 +6,9 @@
 #include <charconv>
 
 #include "report/errors.h"
+#include "report/load/progress.h"
 #include "report/output.h"
+#include "report/records/read_ahead.h"
 
 namespace lamina {
 
@@ -66,12 +68,16 @@ Process read_process(const std::string& path, LayerTree& tree, const ProfileObse
   Attribution attribution(tree, process.account, phase_source(path), on_activity, stacks);
   self = &attribution;
   if (observer.begin) observer.begin(file);
-  Chunk chunk;
-  while (file.next(chunk)) {
-    bool defines = chunk.header.kind == ChunkKind::kDefinitions;
-    if (defines) attribution.add(chunk);
-    if (observer.record) chunk.for_each([&](const RecordView& record) { observer.record(record, attribution.definitions(), chunk); });
-    if (!defines) attribution.add(chunk);
+  {
+    Progress progress(path);
+    ReadAhead chunks(file);
+    while (const Chunk* chunk = chunks.next()) {
+      bool defines = chunk->header.kind == ChunkKind::kDefinitions;
+      if (defines) attribution.add(*chunk);
+      if (observer.record) chunk->for_each([&](const RecordView& record) { observer.record(record, attribution.definitions(), *chunk); });
+      if (!defines) attribution.add(*chunk);
+      progress.at(chunk->offset, file.size());
+    }
   }
   attribution.finish();
   process.definitions = attribution.definitions();

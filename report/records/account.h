@@ -20,6 +20,7 @@ struct Account {
   // Activity, by ActivityKind (kernel, memcpy, memset).
   std::array<uint64_t, 3> activities{};
   uint64_t without_time = 0;
+  uint64_t out_of_order = 0;  // too far to count in the times of the GPU (device_time.h)
   uint64_t not_shown = 0;  // of steps that were not to be collected
   std::array<uint64_t, 6> by_placement{};  // by Placement
   double total_us = 0;  // of all activities

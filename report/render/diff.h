@@ -25,7 +25,7 @@ std::string diff_text(const ReportChange& change, const DiffTextOptions& options
 // row   = {"kind": "layer"|"kernel", "change": "same"|"renamed"|"swapped"|"added"|"removed",
 //          "names_before": [...], "names_after": [...],   several: kernels in place of several; none: nothing was there
 //          TIMES, "share_pct", "children": [row...]}
-// TIMES = "before_us", "after_us": mean of a step; "change_us", "change_pct" (null: no time before),
+// TIMES = "before_us", "after_us": mean of a step; "change_us", "change_pct" (null: no time before, but after),
 //         "noise_us" (95 % confidence, see noise.h; null: a single step has no estimate), "within_noise" (null likewise)
 // share_pct is of the phase's change: those of the roots add up to 100, those of children to their parent's; 0 when the
 // phase did not change. Names may hold bytes that are not UTF-8: dump the result with error_handler_t::replace.

@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "report/render/gpu_time_text.h"
+
 namespace lamina {
 
 using namespace format;
@@ -110,6 +112,7 @@ void add_activity(Lines& lines, const Process& process) {
   lines.add_problem_if("  stale graph node", placed(Placement::kStaleNode), "its graph was updated in a way not followed: in `(stale node)`");
   lines.add_problem_if("  ambiguous graph node", placed(Placement::kAmbiguousNode), "another kernel ran than was captured: in `(ambiguous node)`");
   lines.add_problem_if("  without time", account.without_time, "CUPTI gave none: they count 0");
+  lines.add_if("  far out of order", account.out_of_order, "not counted in the GPU's busy and idle time");
   lines.add_if("  left out", account.not_shown, "of steps that were not to be collected");
 }
 
@@ -148,6 +151,8 @@ void add_phases(Lines& lines, const LayerReport& report) {
     double us = 0;
     for (const SummaryNode& root : phase.summary) us += root.cuda_time_us;
     lines.add(phase.name, fmt::format("{} step{}, {:.3f} ms of GPU time", phase.step_count, phase.step_count == 1 ? "" : "s", us / 1000));
+    if (!phase.gpu) continue;
+    for (const auto& [label, text] : gpu_time_lines(*phase.gpu)) lines.add("  " + label, text);
   }
 }
 

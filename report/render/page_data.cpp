@@ -7,6 +7,7 @@
 #include "report/names/kernel_name.h"
 #include "report/names/palette.h"
 #include "report/render/page_rows.h"
+#include "report/tree/summarize.h"
 
 namespace lamina {
 namespace {
@@ -62,7 +63,8 @@ class Strings {
       data["group"].push_back(string.group);
       data["colour"].push_back(string.colour);
     }
-    for (const std::string& name : group_names_) data["groups"].push_back({{"name", name}, {"colour", rgb(colour_of(name))}});
+    std::vector<Colour> colours = group_colours();
+    for (size_t i = 0; i < colours.size(); ++i) data["groups"].push_back({{"name", group_names_[i]}, {"colour", rgb(colours[i])}});
   }
 
  private:
@@ -77,6 +79,18 @@ class Strings {
     auto found = std::ranges::find(group_names_, name);
     if (found == group_names_.end()) found = group_names_.emplace(found, name);
     return static_cast<int>(found - group_names_.begin());
+  }
+
+  // Each its own as in every figure; those of which another group has taken that, one that is free.
+  std::vector<Colour> group_colours() const {
+    std::vector<Colour> free(all_colours().begin(), all_colours().end()), colours(group_names_.size());
+    std::vector<size_t> without;
+    for (size_t i = 0; i < colours.size(); ++i) {
+      colours[i] = colour_of(group_names_[i]);
+      if (std::erase(free, colours[i]) == 0) without.push_back(i);
+    }
+    for (size_t i = 0; i < std::min(without.size(), free.size()); ++i) colours[without[i]] = free[i];
+    return colours;
   }
 
   const KernelGroups& groups_;
@@ -137,16 +151,25 @@ std::vector<View> views_of(size_t rank, const PhaseReport& phase) {
   return views;
 }
 
-std::vector<uint32_t> heaviest_rows(const SummaryRows& tree, const PageLimits& limits) {
-  std::vector<uint32_t> order = tree.order();
+// Those of `rows` that are kept, in their order. What weighs is the sum of all ranks and steps.
+std::vector<uint32_t> heaviest_rows(const SummaryRows& tree, const std::vector<uint32_t>& rows, size_t limit) {
   std::vector<Weight> weights;
-  for (uint32_t row : order) weights.push_back({tree.rows()[row].depth, tree.cell(0, row).time_us});
-  std::vector<bool> chosen = choose_heaviest(weights, std::min(limits.summary_rows, limits.summary_cells / tree.columns()));
+  for (uint32_t row : rows) weights.push_back({tree.rows()[row].depth, tree.cell(0, row).time_us});
+  std::vector<bool> chosen = choose_heaviest(weights, limit);
   std::vector<uint32_t> kept;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (chosen[i]) kept.push_back(order[i]);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (chosen[i]) kept.push_back(rows[i]);
   }
   return kept;
+}
+
+// The places of the rows of `some` in `all`, both in the same order.
+std::vector<size_t> places(const std::vector<uint32_t>& some, const std::vector<uint32_t>& all) {
+  std::vector<size_t> result;
+  for (size_t i = 0; i < all.size() && result.size() < some.size(); ++i) {
+    if (all[i] == some[result.size()]) result.push_back(i);
+  }
+  return result;
 }
 
 void write_cells(ordered_json& view, const SummaryRows& tree, size_t column, const std::vector<uint32_t>& rows) {
@@ -167,7 +190,10 @@ void write_cells(ordered_json& view, const SummaryRows& tree, size_t column, con
 void write_summary(ordered_json& json, const std::vector<View>& views, Strings& strings, const PageLimits& limits) {
   SummaryRows tree;
   for (const View& view : views) tree.add(view.summary());
-  std::vector<uint32_t> rows = heaviest_rows(tree, limits);
+  std::vector<uint32_t> rows = heaviest_rows(tree, tree.order(), limits.summary_rows);
+  size_t steps = static_cast<size_t>(std::ranges::count_if(views, [](const View& view) { return view.step != nullptr; }));
+  std::vector<uint32_t> step_rows = steps > 0 ? heaviest_rows(tree, rows, limits.step_cells / steps) : rows;
+  if (step_rows.size() < rows.size()) json["step_rows"] = places(step_rows, rows);
   json["all"] = tree.rows().size();
   for (const char* column : {"depth", "string", "layer"}) json[column] = ordered_json::array();
   for (uint32_t id : rows) {
@@ -179,7 +205,7 @@ void write_summary(ordered_json& json, const std::vector<View>& views, Strings& 
   json["views"] = ordered_json::array();
   for (size_t column = 0; column < views.size(); ++column) {
     json["views"].push_back(describe(views[column]));
-    write_cells(json["views"].back(), tree, column, rows);
+    write_cells(json["views"].back(), tree, column, views[column].step ? step_rows : rows);
   }
 }
 
@@ -202,7 +228,7 @@ ordered_json write_model(const ModelTree& tree, size_t limit, Strings& strings) 
   for (size_t i = 0; i < tree.rows.size(); ++i) {
     if (!chosen[i]) continue;
     const ModelNode& node = *tree.rows[i].node;
-    bool layer = !node.children.empty() || node.cpu_time_us > 0;
+    bool layer = !is_activity(node);
     json["depth"].push_back(tree.rows[i].depth);
     json["string"].push_back(strings.row(node.name, layer));
     json["layer"].push_back(layer ? 1 : 0);

@@ -7,10 +7,11 @@
 //   ranks                   names; where there are several, the first is all of them together
 //   context                 [[key, value]] of the layerwise JSON's context
 //   account                 [{title, lines: [[label, value, problem]]}]
-//   phases                  [{name, rows, all, depth, string, layer, views, models}]
+//   phases                  [{name, all, depth, string, layer, step_rows, views, models}]
 //     rows of the summary   all: how many there are, of which these are the heaviest; depth, string, layer (0/1): a column each
 //     views                 [{rank, step (0: the sum), sequences, gpu, total, time, calls, idle}]: the numbers of those rows; idle where
 //                           there is any, gpu [span, busy, communication, exposed communication] where known
+//     step_rows             where steps have the numbers of some rows only: which
 //     models                [{rank, step, all, total, depth, string, layer, time, cpu, trace, path}]: call by call
 //
 // Times are whole nanoseconds. Colours are 0xRRGGBB.
@@ -40,9 +41,9 @@ struct Page {
 
 // So that a page stays one that a browser opens at once. Past them the heaviest rows are kept, and the page says so.
 struct PageLimits {
-  size_t model_rows = 200'000;       // of all model trees together
-  size_t summary_rows = 200'000;     // of one phase
-  size_t summary_cells = 1'000'000;  // of one phase: rows times steps and ranks
+  size_t model_rows = 200'000;    // of all model trees together
+  size_t summary_rows = 200'000;  // of one phase
+  size_t step_cells = 1'000'000;   // of one phase: rows times steps and ranks
 };
 
 nlohmann::ordered_json page_data(const Page& page, const PageLimits& limits = {});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "report/tree/summarize.h"
+
 namespace lamina {
 
 void SummaryRows::add(const std::vector<SummaryNode>& summary) {
@@ -15,7 +17,7 @@ void SummaryRows::add(const std::vector<SummaryNode>& nodes, uint32_t parent) {
     auto [found, added] = index_.try_emplace(Key{parent, node.name}, static_cast<uint32_t>(rows_.size()));
     uint32_t row = found->second;
     if (added) rows_.push_back({parent, parent == kNone ? 0 : rows_[parent].depth + 1, node.name});
-    if (!node.children.empty()) rows_[row].layer = true;
+    if (!is_activity(node) || !node.children.empty()) rows_[row].layer = true;
     std::vector<SummaryCell>& column = columns_.back();
     if (row >= column.size()) column.resize(row + 1);
     column[row].time_us += node.cuda_time_us;

@@ -27,7 +27,7 @@ class SummaryRows {
     uint32_t parent;  // an index of rows(), or kNone
     uint32_t depth;
     std::string_view name;
-    bool layer = false;  // has rows below it
+    bool layer = false;  // else a kernel, memcpy or memset
   };
   static constexpr uint32_t kNone = UINT32_MAX;
 

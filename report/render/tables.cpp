@@ -27,6 +27,8 @@ struct Column {
 
 constexpr Column kSummaryColumns[] = {
     {"name", 80, true}, {"cuda_time_us", 12}, {"pct_cuda_time", 12}, {"invocations", 15}};
+constexpr Column kIdleColumns[] = {{"name", 80, true},    {"cuda_time_us", 12}, {"pct_cuda_time", 12},
+                                   {"invocations", 15}, {"idle_us", 12},      {"pct_idle", 12}};
 constexpr Column kModelColumns[] = {
     {"name", 60, true},          {"cpu_time_us", 12}, {"cuda_time_us", 12},
     {"pct_cuda_time", 12}, {"trace", 60, true}, {"path", 60, true}};
@@ -156,6 +158,16 @@ std::string tree_table(std::span<const Column> columns, Names names, const std::
 }  // namespace
 
 std::string summary_table(const std::vector<SummaryNode>& roots, Names names) { return tree_table(kSummaryColumns, names, roots); }
+
+std::string idle_table(const std::vector<SummaryNode>& roots, const GpuTime& time, Names names) {
+  return make_table(kIdleColumns, names, [&](auto&& add) {
+    visit_all(roots, [&](const SummaryNode& node, size_t depth) {
+      double share = time.span_us > 0 ? 100 * node.idle_before_us / time.span_us : 0;
+      auto [name, cuda_time, pct_cuda_time, invocations] = cells(node, depth, names);
+      add(std::array<Cell, 6>{name, cuda_time, pct_cuda_time, invocations, Cell{{}, node.idle_before_us}, Cell{{}, share}});
+    });
+  });
+}
 
 std::string model_table(const std::vector<ModelNode>& roots, Names names, Paths paths) {
   std::span<const Column> columns(kModelColumns);

@@ -18,6 +18,9 @@ enum class Names {
 
 std::string summary_table(const std::vector<SummaryNode>& roots, Names names = Names::kCut);
 
+// The summary table with two columns more: the idle time of the GPU before each row, and its percentage of the span of `time`.
+std::string idle_table(const std::vector<SummaryNode>& roots, const GpuTime& time, Names names = Names::kShort);
+
 enum class Paths {
   kHidden,
   kShown,  // a column more, for the instance paths of modules

@@ -16,6 +16,8 @@ struct GpuTime {
   double busy_us = 0;                    // at least one stream at work
   double communication_us = 0;           // NCCL and its like at work on some stream
   double exposed_communication_us = 0;   // ... and nothing else
+  double waiting_us = 0;  // of the idle time (span less busy): where the host launched late. Not between kernels of one replay
+  double before_us = 0;   // outside of the span: idle since what ran before the step. Of no layer
 };
 
 // The shortest and the longest of several executions. Microseconds.
@@ -52,7 +54,7 @@ struct StepReport {
   nlohmann::ordered_json metadata = {{"num_running_seqs", nullptr}};
   std::vector<SummaryNode> summary;
   std::vector<ModelNode> model;  // may be left out (load_report.h)
-  std::optional<GpuTime> gpu = {};  // of a profile
+  std::optional<GpuTime> gpu = {};  // of a profile, if asked for; never between phases, which is not one stretch of time
 };
 
 struct PhaseReport {
@@ -60,7 +62,8 @@ struct PhaseReport {
   uint64_t step_count = 0;             // steps recorded; `steps` may hold fewer of them
   std::vector<SummaryNode> summary = {};    // the sum of all steps
   std::vector<SummaryNode> libraries = {};  // what each has launched in all steps; the most time first. Not of a layerwise JSON
-  std::vector<StepReport> steps = {};       // with details, in order; the first is always there when step_count > 0
+  std::vector<StepReport> steps = {};       // with details, in order; with any, the first is there when step_count > 0
+  std::optional<GpuTime> gpu = {};          // the sum of all steps; as StepReport::gpu has it
 };
 
 struct LayerReport {

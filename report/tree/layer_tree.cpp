@@ -14,6 +14,14 @@ constexpr std::string_view kFurther = "(further calls)";
 constexpr Order kLast{std::numeric_limits<uint64_t>::max(), 0};
 constexpr uint64_t kActivityBit = uint64_t{1} << 63;
 
+constexpr double GpuTime::*kGpuTimes[] = {&GpuTime::span_us,    &GpuTime::busy_us,  &GpuTime::communication_us, &GpuTime::exposed_communication_us,
+                                          &GpuTime::waiting_us, &GpuTime::before_us};
+
+void add_time(std::optional<GpuTime>& sum, const GpuTime& time) {
+  if (!sum) sum.emplace();
+  for (auto part : kGpuTimes) *sum.*part += time.*part;
+}
+
 }  // namespace
 
 uint32_t LayerTree::name_id(std::string_view text) {
@@ -22,13 +30,15 @@ uint32_t LayerTree::name_id(std::string_view text) {
   return found->second;
 }
 
-uint32_t LayerTree::new_node(std::vector<Node>& nodes, uint32_t parent, uint32_t name, Order order) {
-  Node& node = nodes.emplace_back();
-  node.parent = parent;
-  node.name = name;
-  node.order = order;
-  node.depth = parent != 0 ? nodes[parent].depth + 1 : 0;
-  return static_cast<uint32_t>(nodes.size() - 1);
+uint32_t LayerTree::new_node(uint32_t parent, uint32_t name, Order order) {
+  uint32_t depth = parent != 0 ? summary_[parent].depth + 1 : 0;
+  summary_.push_back({.parent = parent, .name = name, .depth = depth, .order = order});
+  return static_cast<uint32_t>(summary_.size() - 1);
+}
+
+uint32_t LayerTree::new_row(uint32_t parent, uint32_t name, Order order) {
+  model_.push_back({.parent = parent, .name = name, .order = order});
+  return static_cast<uint32_t>(model_.size() - 1);
 }
 
 LayerTree::Phase& LayerTree::find_phase(std::string_view name) {
@@ -36,7 +46,7 @@ LayerTree::Phase& LayerTree::find_phase(std::string_view name) {
   if (found != phases_.end()) return *found;
   Phase& phase = phases_.emplace_back();
   phase.name = name;
-  phase.summary_root = new_node(summary_, 0, 0, {});
+  phase.summary_root = new_node(0, 0, {});
   return phase;
 }
 
@@ -45,35 +55,41 @@ Position LayerTree::step(std::string_view name, uint32_t number) {
   if (number >= phase.steps.size()) phase.steps.resize(number + 1);
   if (!phase.steps[number]) {
     phase.steps[number] = true;
-    bool detailed = phase.step_count++ == 0 || options_.details(name, number);
-    if (detailed) phase.detailed[number].root = {phase.summary_root, new_node(model_, 0, 0, {})};
+    bool first = phase.step_count++ == 0;
+    bool model = (first && options_.first_model) || options_.details(name, number);
+    if (model || options_.step_summaries) {
+      phase.kept[number] = static_cast<uint32_t>(kept_.size());
+      kept_.emplace_back().number = number;
+      if (model) kept_.back().model = new_row(0, 0, {});
+    }
   }
-  auto known = phase.detailed.find(number);
-  return known != phase.detailed.end() ? known->second.root : Position{phase.summary_root, 0};
+  auto kept = phase.kept.find(number);
+  if (kept == phase.kept.end()) return {phase.summary_root, 0, 0};
+  return {phase.summary_root, kept_[kept->second].model, kept->second};
 }
 
 void LayerTree::set_sequences(std::string_view name, uint32_t number, uint64_t sequences) {
   Phase& phase = find_phase(name);
-  auto step = phase.detailed.find(number);
-  if (step == phase.detailed.end()) return;
-  auto& known = step->second.sequences;
-  step->second.disagree |= known && *known != sequences;
-  known = sequences;
+  auto kept = phase.kept.find(number);
+  if (kept == phase.kept.end()) return;
+  Step& step = kept_[kept->second];
+  step.disagree |= step.sequences && *step.sequences != sequences;
+  step.sequences = sequences;
 }
 
 uint32_t LayerTree::summary_child(uint32_t parent, uint32_t name, bool activity, Order order) {
   uint64_t key = static_cast<uint64_t>(parent) << 32 | name | (activity ? kActivityBit : 0);
-  auto [found, added] = summary_children_.try_emplace(key, 0);
-  if (added) found->second = new_node(summary_, parent, name, order);
-  Node& node = summary_[found->second];
+  auto [found, added] = summary_children_.try_emplace(key);
+  if (added) *found = new_node(parent, name, order);
+  Node& node = summary_[*found];
   node.order = std::min(node.order, order);
-  return found->second;
+  return *found;
 }
 
 uint32_t LayerTree::model_child(uint32_t parent, uint32_t name, Order order) {
-  if (model_.size() < kMaxModelNodes) return new_node(model_, parent, name, order);
+  if (model_.size() < options_.max_model_nodes) return new_row(parent, name, order);
   auto [row, added] = further_rows_.try_emplace(parent, 0);
-  if (added) row->second = new_node(model_, parent, name_id(kFurther), kLast);
+  if (added) row->second = new_row(parent, name_id(kFurther), kLast);
   return row->second;
 }
 
@@ -89,16 +105,25 @@ uint32_t LayerTree::summary_name(uint32_t name) {
 
 Position LayerTree::enter(Position parent, LayerName call, Order order) {
   if (summary_[parent.summary].depth >= kMaxDepth) return parent;
-  Position position;
-  position.summary = summary_child(parent.summary, summary_name(call.name), false, order);
-  ++summary_[position.summary].invocations;
+  Position position{summary_child(parent.summary, summary_name(call.name), false, order), 0, parent.step};
+  count(position, 0);
   if (parent.model != 0) {
     position.model = model_child(parent.model, call.name, order);
-    Node& node = model_[position.model];
-    ++node.invocations;
-    if (node.name == call.name) node.path = call.path;  // else it is the row of further calls
+    ModelRow& row = model_[position.model];
+    if (row.name == call.name) row.path = call.path;  // else it is the row of further calls
   }
   return position;
+}
+
+// One invocation of a row of the summary, and so much time of its own.
+void LayerTree::count(Position at, double us) {
+  Node& node = summary_[at.summary];
+  node.cuda_us += us;
+  ++node.invocations;
+  if (at.step == 0 || !options_.step_summaries) return;
+  StepRows::Row& row = kept_[at.step].rows.at(at.summary);
+  row.cuda_us += us;
+  ++row.invocations;
 }
 
 void LayerTree::add_cpu_time(Position call, double us) {
@@ -107,23 +132,38 @@ void LayerTree::add_cpu_time(Position call, double us) {
 
 Position LayerTree::enter_no_module(Position root) { return enter(root, {name_id(kNoModule)}, kLast); }
 
-void LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace, double us, Order order) {
+uint32_t LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace, double us, Order order) {
   if (summary_[parent.summary].name == 0) {
-    auto [row, added] = no_module_rows_.try_emplace(static_cast<uint64_t>(parent.summary) << 32 | parent.model);
+    auto [row, added] = no_module_rows_.try_emplace({parent.summary, parent.step});
     if (added) row->second = enter_no_module(parent);
     parent = row->second;
   }
-  Node& leaf = summary_[summary_child(parent.summary, name, true, order)];
-  leaf.cuda_us += us;
-  leaf.min_us = leaf.activity ? std::min(leaf.min_us, us) : us;
-  leaf.max_us = std::max(leaf.max_us, us);
-  leaf.activity = true;
-  ++leaf.invocations;
-  if (parent.model == 0 || !options_.activities) return;
-  Node& row = model_[model_child(parent.model, name, order)];
+  uint32_t leaf = summary_child(parent.summary, name, true, order);
+  note_duration(summary_[leaf], us);
+  count({leaf, 0, parent.step}, us);
+  if (parent.model == 0 || !options_.activities) return leaf;
+  ModelRow& row = model_[model_child(parent.model, name, order)];
   row.cuda_us += us;
   row.trace = trace;
-  ++row.invocations;
+  return leaf;
+}
+
+void LayerTree::note_duration(Node& row, double us) {
+  row.min_us = row.activity ? std::min(row.min_us, us) : us;
+  row.max_us = std::max(row.max_us, us);
+  row.activity = true;
+}
+
+void LayerTree::add_idle(Position row, double us) {
+  summary_[row.summary].idle_us += us;
+  if (row.step != 0) kept_[row.step].rows.at(row.summary).idle_us += us;
+}
+
+void LayerTree::add_gpu_time(Position root, const GpuTime& time) {
+  for (Phase& phase : phases_) {
+    if (phase.summary_root == root.summary) add_time(phase.gpu, time);
+  }
+  if (root.step != 0) add_time(kept_[root.step].gpu, time);
 }
 
 std::vector<std::string_view> LayerTree::path(Position position) const {
@@ -179,46 +219,109 @@ std::vector<std::vector<uint32_t>> children_of(const std::vector<Node>& nodes) {
 
 }  // namespace
 
-void LayerTree::finish(LayerReport& report) const {
-  auto summary_children = children_of(summary_);
-  auto model_children = children_of(model_);
-  std::function<SummaryNode(uint32_t)> summary_row = [&](uint32_t id) {
-    const Node& node = summary_[id];
-    SummaryNode row{names_[node.name], node.cuda_us, 0, static_cast<double>(node.invocations), {}};
-    if (node.activity) row.each = {node.min_us, node.max_us};
-    for (uint32_t child : summary_children[id]) {
-      row.children.push_back(summary_row(child));
-      row.cuda_time_us += row.children.back().cuda_time_us;
-    }
-    return row;
-  };
-  std::function<ModelNode(uint32_t)> model_row = [&](uint32_t id) {
-    const Node& node = model_[id];
-    ModelNode row{names_[node.name], node.cpu_us, node.cuda_us, 0, names_[node.trace], {}, names_[node.path]};
-    for (uint32_t child : model_children[id]) {
-      row.children.push_back(model_row(child));
-      row.cuda_time_us += row.children.back().cuda_time_us;
-    }
-    return row;
-  };
-  for (const Phase& phase : phases_) {
-    PhaseReport result{.name = phase.name, .step_count = phase.step_count};
-    for (uint32_t root : summary_children[phase.summary_root]) result.summary.push_back(summary_row(root));
-    if (result.summary.empty()) continue;
+// Builds the rows of a report from those of the tree.
+class LayerTree::Finisher {
+ public:
+  explicit Finisher(const LayerTree& tree)
+      : tree_(tree), summary_children_(children_of(tree.summary_)), model_children_(children_of(tree.model_)) {}
+
+  PhaseReport phase(const Phase& phase) const {
+    PhaseReport result{.name = phase.name, .step_count = phase.step_count, .gpu = phase.gpu};
+    result.summary = summary_rows(phase.summary_root);
+    if (result.summary.empty()) return result;
     set_percentages(result.summary);
     for (const auto& [name, row] : phase.libraries) result.libraries.push_back(row);
     std::ranges::stable_sort(result.libraries, std::greater(), &SummaryNode::cuda_time_us);
     set_percentages(result.libraries);
-    for (const auto& [number, detailed] : phase.detailed) {
-      StepReport step;
-      step.number = number;
-      if (detailed.sequences && !detailed.disagree) step.metadata["num_running_seqs"] = *detailed.sequences;
-      for (uint32_t child : model_children[detailed.root.model]) step.model.push_back(model_row(child));
-      set_percentages(step.model);
+    for (const auto& [number, kept] : phase.kept) result.steps.push_back(step(phase, tree_.kept_[kept]));
+    return result;
+  }
+
+ private:
+  StepReport step(const Phase& phase, const Step& kept) const {
+    StepReport step;
+    step.number = kept.number;
+    step.gpu = kept.gpu;
+    if (kept.sequences && !kept.disagree) step.metadata["num_running_seqs"] = *kept.sequences;
+    if (kept.model != 0) step.model = model_rows(kept.model);
+    set_percentages(step.model);
+    if (kept.model != 0) {
       step.summary = summarize(step.model);
-      result.steps.push_back(std::move(step));
+      add_idle(step.summary, phase.summary_root, kept.rows);
+    } else {
+      step.summary = step_rows(phase.summary_root, kept.rows);
+      set_percentages(step.summary);
     }
-    report.phases.push_back(std::move(result));
+    return step;
+  }
+
+  static void add_children(SummaryNode& row) {
+    for (const SummaryNode& child : row.children) {
+      row.cuda_time_us += child.cuda_time_us;
+      row.idle_before_us += child.idle_before_us;
+    }
+  }
+
+  // To the summary of a model tree, which has the same rows by name. Gives the sum.
+  double add_idle(std::vector<SummaryNode>& rows, uint32_t parent, const StepRows& step) const {
+    std::unordered_map<std::string_view, SummaryNode*> by_name;
+    for (SummaryNode& row : rows) by_name.try_emplace(row.name, &row);
+    double sum = 0;
+    for (uint32_t id : summary_children_[parent]) {
+      auto row = by_name.find(tree_.names_[tree_.summary_[id].name]);
+      if (row == by_name.end()) continue;
+      double idle = step.row(id).idle_us + add_idle(row->second->children, id, step);
+      row->second->idle_before_us += idle;
+      sum += idle;
+    }
+    return sum;
+  }
+
+  std::vector<SummaryNode> summary_rows(uint32_t parent) const {
+    std::vector<SummaryNode> rows;
+    for (uint32_t id : summary_children_[parent]) {
+      const Node& node = tree_.summary_[id];
+      rows.push_back({tree_.names_[node.name], node.cuda_us, 0, static_cast<double>(node.invocations), summary_rows(id), node.idle_us});
+      if (node.activity) rows.back().each = {node.min_us, node.max_us};
+      add_children(rows.back());
+    }
+    return rows;
+  }
+
+  // Those of the summary in which the step has a part, in the same order.
+  std::vector<SummaryNode> step_rows(uint32_t parent, const StepRows& step) const {
+    std::vector<SummaryNode> rows;
+    auto in_step = [&](uint32_t id) { return step.row(id).invocations > 0; };
+    rows.reserve(static_cast<size_t>(std::ranges::count_if(summary_children_[parent], in_step)));
+    for (uint32_t id : summary_children_[parent]) {
+      if (!in_step(id)) continue;
+      StepRows::Row row = step.row(id);
+      rows.push_back({tree_.names_[tree_.summary_[id].name], row.cuda_us, 0, static_cast<double>(row.invocations), step_rows(id, step), row.idle_us});
+      add_children(rows.back());
+    }
+    return rows;
+  }
+
+  std::vector<ModelNode> model_rows(uint32_t parent) const {
+    std::vector<ModelNode> rows;
+    rows.reserve(model_children_[parent].size());
+    for (uint32_t id : model_children_[parent]) {
+      const ModelRow& row = tree_.model_[id];
+      rows.push_back({tree_.names_[row.name], row.cpu_us, row.cuda_us, 0, tree_.names_[row.trace], model_rows(id), tree_.names_[row.path]});
+      for (const ModelNode& child : rows.back().children) rows.back().cuda_time_us += child.cuda_time_us;
+    }
+    return rows;
+  }
+
+  const LayerTree& tree_;
+  std::vector<std::vector<uint32_t>> summary_children_, model_children_;
+};
+
+void LayerTree::finish(LayerReport& report) const {
+  Finisher finisher(*this);
+  for (const Phase& phase : phases_) {
+    PhaseReport result = finisher.phase(phase);
+    if (!result.summary.empty()) report.phases.push_back(std::move(result));
   }
 }
 

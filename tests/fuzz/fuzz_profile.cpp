@@ -24,12 +24,13 @@ using namespace format;
 void run_report(const std::string& path) {
   LayerTree::Options options;
   options.details = [](auto, uint32_t step) { return step < 3; };
+  options.step_summaries = options.gpu_time = true;
   LayerTree tree(std::move(options));
   ProfileObserver observer;
   observer.record = [](const RecordView& record, const ProcessDefinitions& definitions, const Chunk&) {
     raw_json(record, definitions).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   };
-  observer.activity = [&](const Activity&, Position position, Placement, uint32_t, const ProcessDefinitions&) {
+  observer.activity = [&](const Activity&, Position position, auto&&...) {
     tree.path(position);
     tree.phase(position);
   };

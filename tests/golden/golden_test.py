@@ -53,6 +53,10 @@ OUTPUTS = {
     "diff.changed.json": ["diff", "diff-before.json", "diff-after.json", "--phase", "decode_2", "--format", "json"],
     "diff.old.txt": ["diff", "layerwise-old.json", "diff-before.json"],
     "old.decode.txt": ["table", "layerwise-old.json", "--phase", "decode"],
+    "graph.decode.idle.txt": ["table", "h200-graph", "--phase", "decode", "--idle"],
+    "torch.idle.txt": ["table", "h200-torch", "--idle"],
+    "torch.decode_2.idle.txt": ["table", "h200-torch", "--phase", "decode_2", "--idle"],
+    "torch.graph.info.txt": ["info", "h200-torch-graph"],
 }
 
 
@@ -203,7 +207,8 @@ def test_diff_status(suite):
             (["diff", "h200-eager", "nowhere"], 1, "nowhere: no such profile"),
             (["diff", "h200-eager", "h200-graph", "--phase", "warm"], 1, "no phase 'warm' in h200-eager"),
             (["diff", "h200-callers", "layerwise-sample.json", "--fail-over", "5"], 1, "nothing to compare"),
-            (["diff", "h200-eager", "golden_test.py"], 1, "golden_test.py")):
+            (["diff", "no-time.json", "h200-eager", "--phase", "decode", "--fail-over", "5"], 1, "nothing was checked"),
+            (["diff", "h200-eager", os.path.join(HERE, "golden_test.py")], 1, "golden_test.py: not JSON")):
         text = messages(suite, arguments, status)
         check(part in text and "slower than" not in text and text.count("\n") == 1, f"{arguments}: {text}")
 

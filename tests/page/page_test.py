@@ -3,6 +3,8 @@ import csv
 import io
 import json
 import os
+import re
+import shutil
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -89,6 +91,25 @@ def data_file(name):
     return os.path.join(DATA, name)
 
 
+def test_command(suite):
+    """Where the page goes, and what is said when it can not be made. Needs no browser."""
+    profile = suite.folder("command")
+    shutil.copytree(data_file("h200-torch"), profile)
+    html = [suite.lamina, "html"]
+    done = suite.run(html + [profile + "/"])
+    check(done.stderr == f"lamina: wrote {profile}.html\n" and os.path.getsize(profile + ".html") < 2e6, done.stderr)
+    check("exists" in suite.run(html + [profile], status=2).stderr, "the page is not overwritten")
+    suite.run(html + [profile, "--force"])
+    page = suite.run(html + [profile, "-o", "-", "--phase", "decode_2"]).stdout
+    found = json.loads(re.search(r'id="data">(.*?)</script>', page).group(1))
+    check([phase["name"] for phase in found["phases"]] == ["decode_2"] and len(found["phases"][0]["views"]) == 1, "one step")
+    for arguments, message in ((["--phase", "no"], "no phase 'no'"), (["--rank", "7"], "no rank 7")):
+        done = suite.run(html + [profile, "-o", "-", *arguments], status=1)
+        check(message in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done.stderr)
+    check("no such profile" in suite.run(html + [profile + "x"], status=1).stderr, "no profile")
+    suite.run(html, status=2)
+
+
 def test_every_profile(suite):
     """No profile makes the page complain, and the rows are what `lamina table` has."""
     with Tab(suite, data_file("h200-eager")) as tab:
@@ -96,7 +117,7 @@ def test_every_profile(suite):
             tab.load(data_file(name))
             check(tab.rows(), f"{name}: no rows")
         tab.load(data_file("h200-graph"))
-        check(tab.rows()[0] == ["LlamaForCausalLM", "68.166", "99.90 %", "8", "8,520.81"], f"the first row: {tab.rows()[0]}")
+        check(tab.rows()[0] == ["LlamaForCausalLM", "68.166", "99.90 %", "8", "8,520.81", "0.317"], f"the first row: {tab.rows()[0]}")
         check(tab.text("#title") == "h200-graph" and tab.text("#completeness") == "✓ Complete", "the heading")
         check("4346 kernels" in tab.text("#account"), "the account")
         tab.done()
@@ -298,6 +319,21 @@ def test_ranks(suite):
         check(totals[0] == totals[1] + totals[2] and totals[2] > 0, f"the ranks add up: {totals}")
         tab.eval("by_id('rank').value = '2', by_id('rank').onchange(), 0")
         check("rank 1" in tab.crumbs()[0] and tab.eval("current.tree.total") == totals[2], f"rank 1: {tab.crumbs()}")
+        tab.done()
+
+
+def test_gpu_time(suite):
+    """Busy, idle and communication of steps, and the idle time of layers, where the data has them."""
+    with Tab(suite, data_file("layerwise-sample.json")) as tab:
+        check("idle" not in tab.text("#step-text") and not tab.text("#step-legend"), "nothing is known")
+        tab.load(data_file("h200-graph"))
+        check("idle" in tab.text("#step-text"), tab.text("#step-text"))
+        tab.eval("phases.forEach(phase => { phase.trees.clear(); phase.json.views.forEach(view => {"
+                 " view.gpu = [view.total * 2, view.total, view.total / 2, view.total / 4]; view.idle = view.time.map(ns => ns / 10); }); }), refresh({}), 0")
+        check("idle 68.237 ms" in tab.text("#step-text") and "exposed 17.059 ms" in tab.text("#step-text"), tab.text("#step-text"))
+        check("(50.0 %)" in tab.text("#step-text"), tab.text("#step-text"))
+        check(tab.rows()[0][-1] == "6.817" and "exposed communication" in tab.text("#step-legend"), f"the idle column: {tab.rows()[0]}")
+        check(tab.eval("csv_lines()[1]").split(",")[-1].startswith("6816.64"), tab.eval("csv_lines()[1]"))
         tab.done()
 
 

@@ -142,12 +142,25 @@ TEST(PageData, ModelTreesAreCutToTheHeaviestRows) {
   EXPECT_EQ(model["total"], 5'050'000);
 }
 
-TEST(PageData, SummariesAreCutWhereStepsTimesRowsAreTooMany) {
+TEST(PageData, SummariesAreCutToTheHeaviestRows) {
   PageLimits limits;
-  limits.summary_cells = 6;  // two rows for the sum and two steps
+  limits.summary_rows = 2;
   ordered_json data = page_data(page_of({two_steps()}), limits);
   EXPECT_THAT(row_names(data, data["phases"][0]), ElementsAre("m", "k"));
   EXPECT_EQ(data["phases"][0]["all"], 3);
+  EXPECT_FALSE(data["phases"][0].contains("step_rows"));
+}
+
+TEST(PageData, ManyStepsHaveTheHeaviestRowsOnly) {
+  PhaseReport phase = two_steps();
+  std::swap(phase.summary[0].children[0], phase.summary[0].children[1]);
+  PageLimits limits;
+  limits.step_cells = 5;  // two rows for each step
+  ordered_json data = page_data(page_of({phase}), limits);
+  EXPECT_THAT(row_names(data, data["phases"][0]), ElementsAre("m", "late", "k"));
+  EXPECT_THAT(numbers(data["phases"][0]["step_rows"]), ElementsAre(0, 2));
+  EXPECT_THAT(numbers(data["phases"][0]["views"][0]["time"]), ElementsAre(30'000, 5'000, 25'000));
+  EXPECT_THAT(numbers(data["phases"][0]["views"][2]["time"]), ElementsAre(20'000, 15'000));
 }
 
 TEST(PageData, NothingAndNumbersThatAreNoneAreZero) {

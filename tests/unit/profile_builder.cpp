@@ -222,6 +222,7 @@ ThreadBuilder& ProfileBuilder::thread(uint32_t number) {
 
 template <typename Site>
 void ProfileBuilder::activity(RecordKind kind, Site site, uint32_t correlation, double us, Ran ran) {
+  site.device = ran.device;
   site.stream = ran.stream;
   site.graph_node = ran.node;
   std::vector<char> bytes;

@@ -108,6 +108,7 @@ class ProfileBuilder {
     uint64_t start = 0;  // 0: after the one before
     uint32_t stream = 7;
     bool timed = true;
+    uint32_t device = 0;
   };
 
   uint32_t string(std::string_view text, std::string_view domain = {});

@@ -92,8 +92,10 @@ function draw_notes() {
   if (!phase) notes.push('The profile has no phase in which the GPU worked.');
   else if (tree === EMPTY_TREE) notes.push(`Rank ${data.ranks[state.rank]} did nothing in this phase.`);
   else if (tree.total <= 0) notes.push('No GPU time here.');
-  const {count, all} = tree.shape;
-  if (count < all) notes.push(`These are the heaviest ${count_text(count)} of ${counted(all, 'row')}; the rest is only in the time of the layers around it.`);
+  const {all} = tree.shape;
+  if (tree.rows_known < all) {
+    notes.push(`These are the heaviest ${count_text(tree.rows_known)} of ${counted(all, 'row')}; the rest is only in the time of the layers around it.`);
+  }
   by_id('notes').replaceChildren(...notes.map(note => make('li', {}, note)));
 }
 

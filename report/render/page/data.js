@@ -57,12 +57,15 @@ class Shape {
 
 // A shape with the numbers of one view of it, and a place for each row on a line as long as the whole.
 class Tree {
-  constructor(shape, json) {
+  // `some`: the rows that the columns are of, where they are not of all.
+  constructor(shape, json, some) {
     this.shape = shape;
-    this.json = json;
     this.total = json.total;
-    this.time = Float64Array.from(json.time);
-    for (const column of ['calls', 'idle', 'cpu', 'trace', 'path']) this[column] = json[column];
+    this.rows_known = some ? some.length : shape.count;
+    for (const column of ['time', 'calls', 'idle', 'cpu', 'trace', 'path']) {
+      this[column] = json[column] && some ? spread_out(json[column], some, shape.count) : json[column];
+    }
+    this.time = Float64Array.from(this.time);
     this.lay_out();
   }
 
@@ -91,11 +94,12 @@ class Tree {
     return this.time[row] > 0 || !this.calls || this.calls[row] > 0;
   }
 
-  idle_total() {
-    let sum = 0;
-    for (const root of this.shape.children(NONE)) sum += this.idle ? this.idle[root] : 0;
-    return sum;
-  }
+}
+
+function spread_out(values, places, count) {
+  const column = new Float64Array(count);
+  places.forEach((place, i) => column[place] = values[i]);
+  return column;
 }
 
 const is_layer = (tree, row) => tree.shape.layer[row] === 1;
@@ -136,19 +140,17 @@ class Phase {
     return this.json.models.find(model => model.rank === rank);
   }
 
-  tree_of(json, shape) {
-    if (!this.trees.has(json)) this.trees.set(json, new Tree(shape(), json));
+  tree_of(json, make) {
+    if (json && !this.trees.has(json)) this.trees.set(json, make(json));
     return this.trees.get(json);
   }
 
   summary(rank, step) {
-    const view = this.find_view(rank, step);
-    return view && this.tree_of(view, () => this.shape);
+    return this.tree_of(this.find_view(rank, step), view => new Tree(this.shape, view, step > 0 ? this.json.step_rows : undefined));
   }
 
   model(rank) {
-    const model = this.find_model(rank);
-    return model && this.tree_of(model, () => new Shape(model));
+    return this.tree_of(this.find_model(rank), model => new Tree(new Shape(model), model));
   }
 }
 

@@ -21,7 +21,7 @@ function box_of(row) {
   return row === NONE ? {begin: 0, length: tree.length} : {begin: tree.begin[row], length: tree.width[row]};
 }
 
-// Calls draw(row, x, width, y) for what is in the window, and crumb(depth, x) for what is too narrow.
+// Calls draw(row, x, width, y) for what is in the window, and crumb(row, x, y) for what is too narrow.
 function each_box(view, width, top, height, draw, crumb) {
   const {tree} = current;
   const {count, depth, end} = tree.shape;
@@ -34,7 +34,7 @@ function each_box(view, width, top, height, draw, crumb) {
     const y = (depth[row] + 1) * BOX_HEIGHT;
     const out = x >= width || x + wide <= 0 || y > last_y;
     if (out || wide < MIN_WIDTH) {
-      if (!out && wide > 0) crumb(depth[row], x, y - top);
+      if (!out && wide > 0) crumb(row, x, y - top);
       row = end[row];
     } else {
       draw(row, x, wide, y - top);
@@ -59,16 +59,21 @@ function draw_icicle() {
   const context = sized_context(canvas, width, height);
   context.font = '12px system-ui, "Segoe UI", sans-serif';
   context.textBaseline = 'middle';
-  const crumbs = new Map();  // by depth: the last pixel with a stroke
+  const crumbs = new Map();  // by depth: the last pixel with a stroke, and whether that is of a row that the search keeps
   each_box(window_, width, icicle.scrollTop, height, (row, x, wide, y) => {
     const left = Math.max(x, 0), right = Math.min(x + wide, width);
     if (y > -BOX_HEIGHT) draw_box(context, row, left, right - left, y);
-  }, (depth, x, y) => {
-    if (crumbs.get(depth) === Math.floor(x)) return;
-    crumbs.set(depth, Math.floor(x));
-    context.fillStyle = theme_colours.idle;
-    context.fillRect(Math.floor(x), y, 1, BOX_HEIGHT - 1);
+  }, (row, x, y) => {
+    const depth = current.tree.shape.depth[row], pixel = Math.floor(x);
+    const kept = !current.filter.active || current.filter.kept[row] === 1;
+    const last = crumbs.get(depth);
+    if (last && last.pixel === pixel && (last.kept || !kept)) return;
+    crumbs.set(depth, {pixel, kept});
+    context.globalAlpha = kept ? 1 : 0.16;
+    context.fillStyle = row_style(current.tree, row).fill;
+    context.fillRect(pixel, y, 1, BOX_HEIGHT - 1);
   });
+  context.globalAlpha = 1;
 }
 
 function draw_box(context, row, x, wide, y) {
@@ -108,8 +113,9 @@ function label_text(context, row, room) {
   const share = row === NONE ? time_text(tree.total) : percent_text(tree.time[row], tree.total);
   if (text_width(context, name) + 60 < room) return `${name}  ${share}`;
   if (text_width(context, name) <= room) return name;
-  const letters = Math.floor(name.length * room / text_width(context, name)) - 1;
-  return letters > 1 ? name.slice(0, letters) + '…' : '';
+  let letters = Math.floor(name.length * room / text_width(context, name));
+  while (letters > 0 && text_width(context, name.slice(0, letters) + '…') > room) --letters;
+  return letters > 0 ? name.slice(0, letters) + '…' : '';
 }
 
 // ---- zooming
@@ -118,7 +124,7 @@ function label_text(context, row, room) {
 function move_window() {
   const to = box_of(state.zoom);
   const from = {...window_};
-  const jump = icicle_tree?.shape !== current.tree.shape || still.matches || !(from.length > 0);
+  const jump = icicle_tree !== current.tree || still.matches || !(from.length > 0);
   icicle_tree = current.tree;
   if (jump || !(to.length > 0)) {
     window_ = to.length > 0 ? to : box_of(NONE);
@@ -232,13 +238,21 @@ canvas.onkeydown = event => {
   if (!move) return;
   event.preventDefault();
   focus_row = move(focus_row);
-  const box = box_of(focus_row);
-  // What is out of sight is moved to.
-  if (box.begin < window_.begin - 1e-6 || box.begin + box.length > window_.begin + window_.length * (1 + 1e-9) + 1e-6) zoom_to(focus_row);
-  scroll_to_row(focus_row);
+  keep_focus_in_sight();
   draw_icicle();
   tell_focus();
 };
+
+// A row beside what is seen is seen in the layer around both.
+function keep_focus_in_sight() {
+  const row = focus_row, box = box_of(row), seen = box_of(state.zoom);
+  const rounding = 1e-9 * current.tree.length;
+  if (row !== NONE && (box.begin < seen.begin - rounding || box.begin + box.length > seen.begin + seen.length + rounding)) {
+    zoom_to(current.tree.shape.parent[row]);
+    focus_row = row;
+  }
+  scroll_to_row(row);
+}
 
 function tell_focus() {
   const {tree} = current;

@@ -43,7 +43,7 @@ function draw_bars() {
   context.fillRect(0, BARS_TOP, bars.clientWidth, 1);
   context.fillStyle = theme_colours.faint;
   context.font = '11px system-ui, sans-serif';
-  context.fillText(`${time_text(longest)} the longest`, 0, 11);
+  context.fillText(`longest ${time_text(longest)}`, 0, 11);
   bar_steps.forEach((view, i) => {
     const chosen = view.step === state.step;
     context.globalAlpha = chosen || state.step === 0 ? 1 : 0.45;
@@ -82,6 +82,8 @@ function sized_context(canvas, width, height) {
   return context;
 }
 
+const step_name = view => `${printable(current.phase.json.name)}_${view.step}`;
+
 function step_facts(view) {
   const facts = [['kernels', time_text(view.total)]];
   if (view.sequences !== undefined) facts.push(['sequences', count_text(view.sequences)]);
@@ -97,7 +99,7 @@ function draw_step_text() {
   const view = current.phase?.find_view(state.rank, state.step);
   if (!view) return by_id('step-text').replaceChildren();
   const several = bar_steps.length > 1;
-  const which = state.step > 0 ? `Step ${state.step} of ${bar_steps.length}` : several ? `${bar_steps.length} steps` : '';
+  const which = state.step > 0 ? `${step_name(view)}, ${count_text(bar_steps.indexOf(view) + 1)} of ${count_text(bar_steps.length)}` : several ? counted(bar_steps.length, 'step') : '';
   const facts = step_facts(view).map(([label, value]) => `${label} ${value}`);
   if (several && state.step === 0) facts.push(...spread_facts());
   by_id('step-text').textContent = [which, ...facts].filter(text => text).join(' · ');
@@ -125,7 +127,7 @@ bars.onclick = event => {
 
 bars.onmousemove = event => {
   const view = bar_at(event);
-  if (view) show_tip(`${printable(current.phase.json.name)}_${view.step}`, step_facts(view), event.clientX, event.clientY);
+  if (view) show_tip(step_name(view), step_facts(view), event.clientX, event.clientY);
   else hide_tip();
 };
 bars.onmouseleave = hide_tip;
