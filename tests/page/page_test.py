@@ -117,7 +117,7 @@ def test_every_profile(suite):
             tab.load(data_file(name))
             check(tab.rows(), f"{name}: no rows")
         tab.load(data_file("h200-graph"))
-        check(tab.rows()[0] == ["LlamaForCausalLM", "68.166", "99.90 %", "8", "8,520.81"], f"the first row: {tab.rows()[0]}")
+        check(tab.rows()[0] == ["LlamaForCausalLM", "68.166", "99.90 %", "8", "8,520.81", "0.317"], f"the first row: {tab.rows()[0]}")
         check(tab.text("#title") == "h200-graph" and tab.text("#completeness") == "✓ Complete", "the heading")
         check("4346 kernels" in tab.text("#account"), "the account")
         tab.done()
@@ -324,8 +324,14 @@ def test_ranks(suite):
 
 def test_gpu_time(suite):
     """Busy, idle and communication of steps, and the idle time of layers, where the data has them."""
-    with Tab(suite, data_file("h200-graph")) as tab:
-        check("idle" not in tab.text("#step-text") and not tab.text("#step-legend"), "nothing is known")
+    with Tab(suite, data_file("layerwise-sample.json")) as tab:
+        check("idle" not in tab.text("#step-text") and "Idle" not in tab.text(".head"), "nothing is known")
+        tab.load(data_file("h200-graph"))
+        tab.eval("choose({step: 2}), 0")
+        table = suite.run([suite.lamina, "table", data_file("h200-graph"), "--phase", "decode_2", "--idle"]).stdout.splitlines()
+        check(tab.rows()[0][-1] == table[2].split("|")[-2].strip(), f"{tab.rows()[0]} is not {table[2]}")
+        check("idle 39.59 µs" in tab.text("#step-text") and tab.text("#step-legend") == "busyidle", tab.text("#step-text"))
+        tab.eval("choose({step: 0}), 0")
         tab.eval("phases.forEach(phase => { phase.trees.clear(); phase.json.views.forEach(view => {"
                  " view.gpu = [view.total * 2, view.total, view.total / 2, view.total / 4]; view.idle = view.time.map(ns => ns / 10); }); }), refresh({}), 0")
         check("idle 68.237 ms" in tab.text("#step-text") and "exposed 17.059 ms" in tab.text("#step-text"), tab.text("#step-text"))
