@@ -385,6 +385,10 @@ def test_degenerate(suite):
             check(not tab.problems, f"{name}: {tab.problems}")
         tab.load(suite.folder("no-time.json"))
         check(len(tab.rows()) == 3 and "No GPU time" in tab.text("#notes"), "rows without time")
+        tab.load(suite.folder("children-longer-than-the-parent.json"))
+        inside = ("[1, 2].every(row => current.tree.width[row] > 0 && current.tree.begin[row] + current.tree.width[row] <="
+                  " current.tree.begin[0] + current.tree.width[0] + 1e-6)")
+        check(tab.eval(inside), "boxes leave the one they are in")
         tab.load(suite.folder("no-phases.json"))
         check("no phase" in tab.text("#notes"), tab.text("#notes"))
         tab.done()
