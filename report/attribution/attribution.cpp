@@ -302,6 +302,16 @@ const Attribution::Inside& Attribution::inside(Thread& thread, size_t frames) {
   return frames > 0 ? thread.frames[frames - 1].inside : thread.outside;
 }
 
+// What all calls are together. The functions that launch a graph are entered only if something in it needs them.
+const Attribution::Inside& Attribution::around_launch(Thread& thread, bool is_graph) {
+  if (!shown(thread)) return thread.nowhere;
+  size_t entered = thread.frames.size() - (is_graph ? thread.native_frames : 0);
+  if (entered == thread.frames.size()) return inside(thread, entered);
+  thread.beyond = inside(thread, entered);
+  for (size_t i = entered; i < thread.frames.size(); ++i) add_frame(thread, i, thread.beyond, thread.beyond);
+  return thread.beyond;
+}
+
 // What the calls are together with the next one, which is at this index and is entered.
 void Attribution::enter_frame(Thread& thread, size_t index, const Inside& outer, Inside& here) {
   Frame& frame = thread.frames[index];
@@ -359,18 +369,11 @@ void Attribution::launch(Thread& thread, const RecordView& record) {
   enter_stack(thread);
   auto kind = static_cast<LaunchKind>(flags & kLaunchKindMask);
   bool is_graph = kind == LaunchKind::kGraph;
-  bool is_shown = shown(thread);
-  Inside place;
-  if (is_shown) {
-    // The functions that launch a graph are entered if something in it needs them.
-    size_t entered = thread.frames.size() - (is_graph ? thread.native_frames : 0);
-    place = inside(thread, entered);
-    for (size_t i = entered; i < thread.frames.size(); ++i) add_frame(thread, i, place, place);
-  }
+  const Inside& place = around_launch(thread, is_graph);
   uint32_t correlation = record.header().id;
   Launch& entry = launches_[correlation];
   entry.kind = kind;
-  entry.shown = is_shown;
+  entry.shown = shown(thread);
   entry.in_layer = place.in_layer;
   entry.step = thread.step;
   entry.position = place.position;

@@ -120,19 +120,19 @@ class Attribution {
     bool in_layer = false;     // by a range
   };
   struct Frame {
-    uint32_t call;     // number among the thread's calls
-    const Meaning* meaning;
-    bool is_phase;      // which is no layer
-    bool is_native;     // no range: of the native call stack of the launch at hand
-    bool settled;       // only the innermost call may not be: the next may be its twin
-    bool has_twin;      // a call inside of it is the same call, told by another: it counts once, here
-    uint32_t twin_of;   // number of the call outside that is the same; 0: none
-    Position home;   // where it was opened
+    uint32_t call = 0;  // number among the thread's calls
+    const Meaning* meaning = nullptr;
+    bool is_phase = false;   // which is no layer
+    bool is_native = false;  // no range: of the native call stack of the launch at hand
+    bool settled = false;    // only the innermost call may not be: the next may be its twin
+    bool has_twin = false;   // a call inside of it is the same call, told by another: it counts once, here
+    uint32_t twin_of = 0;    // number of the call outside that is the same; 0: none
+    Position home;           // where it was opened
     std::array<Placed, 4> in_steps;  // where it is in the last phase steps it was seen in, which may nest,
     Placed idle;                     // and in the last of startup and between phases
-    uint64_t begin;  // host clock
-    uint64_t order;
-    CapturedCallPtr captured;  // made when the first node is created in it
+    uint64_t begin = 0;  // host clock
+    uint64_t order = 0;
+    CapturedCallPtr captured = nullptr;  // made when the first node is created in it
     Inside inside;             // Thread::known says whether it holds
 
     bool is(NvtxMessage::Kind kind) const { return !is_phase && twin_of == 0 && meaning->message.kind == kind; }
@@ -151,6 +151,8 @@ class Attribution {
     size_t native_frames = 0;    // how many of `frames`, the innermost, are of the call stack of the launch at hand
     size_t frames_inside = 0;    // how many ranges are inside of these: a launcher's own
     Inside outside;              // of all calls
+    Inside beyond;               // of a graph's launch
+    Inside nowhere;              // of what is not shown
     size_t known = 0;            // of how many frames, the outermost, `inside` holds
     std::optional<uint32_t> known_step;  // ... in this step, as does `outside`
     std::optional<uint32_t> shown_step;  // whether this step
@@ -222,6 +224,7 @@ class Attribution {
   Position root(uint32_t step) { return step_place(step).root; }
   Position no_module(uint32_t step);
   const Inside& inside(Thread& thread, size_t frames);
+  const Inside& around_launch(Thread& thread, bool is_graph);
   void enter_frame(Thread& thread, size_t index, const Inside& outer, Inside& here);
   void add_frame(const Thread& thread, size_t index, const Inside& outer, Inside& here);
   uint32_t add_op(const Thread& thread, size_t index, uint32_t outer);

@@ -36,7 +36,7 @@ constexpr double kMinLegendRow = 11.5;
 class Layout {
  public:
   Layout(const BarChart& chart, const std::vector<PlotMetric>& metrics, const TextWidth& text_width)
-      : chart_(chart), metrics_(metrics), text_width_(text_width), looks_(looks_of(chart.names)) {}
+      : chart_(chart), metrics_(metrics), text_width_(text_width), looks_(looks_of(chart.names)), axis_(axis_width(chart, text_width)) {}
 
   Figure make() {
     figure_.width = kWidth;
@@ -85,7 +85,7 @@ class Layout {
   // ---- figure
 
   void grow(const Legend& legend) {
-    double bars = static_cast<double>(chart_.bars.size()) * kMinPitch + kAxisWidth;
+    double bars = static_cast<double>(chart_.bars.size()) * kMinPitch + axis_;
     figure_.width = std::clamp(bars + 2 * kMargin + legend.width, kWidth, kMaxWidth);
     figure_.height = std::max(kHeight, top_ + static_cast<double>(legend.names.size()) * legend.row + kMargin);
   }
@@ -117,15 +117,15 @@ class Layout {
   void add_panels(Rect area) {
     auto count = static_cast<double>(metrics_.size());
     double wide = (area.width - kPanelGap * (count - 1)) / count;
-    bool beside = metrics_.size() == 1 || labels_fit(chart_, wide - kAxisWidth, text_width_);
-    BarLabels labels = plan_labels(chart_, (beside ? wide : area.width) - kAxisWidth, area.x + kAxisWidth, text_width_);
+    bool beside = metrics_.size() == 1 || labels_fit(chart_, wide - axis_, text_width_);
+    BarLabels labels = plan_labels(chart_, (beside ? wide : area.width) - axis_, area.x + axis_, text_width_);
     double high = beside ? area.height : (area.height - kPanelGap * (count - 1) - labels.height) / count;
     Rect place{area.x, area.y, beside ? wide : area.width, high};
     for (size_t i = 0; i < metrics_.size(); ++i) {
       bool labelled = beside || i + 1 == metrics_.size();
       Rect panel = place;
       if (!beside && labelled) panel.height += labels.height;
-      Panel(chart_, looks_, metrics_[i], text_width_, figure_).add(panel, labelled ? &labels : nullptr);
+      Panel(chart_, looks_, metrics_[i], text_width_, figure_).add(panel, axis_, labelled ? &labels : nullptr);
       (beside ? place.x : place.y) += (beside ? wide : high) + kPanelGap;
     }
   }
@@ -134,6 +134,7 @@ class Layout {
   const std::vector<PlotMetric>& metrics_;
   const TextWidth& text_width_;
   std::vector<Look> looks_;
+  double axis_;  // its width
   Figure figure_;
   double top_ = 0;  // of panels and legend
 };

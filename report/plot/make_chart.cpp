@@ -152,8 +152,8 @@ BarChart make_chart(const LayerReport& report, const ChartOptions& options, std:
   chart.names = unique_names(paths.all());
   for (Bar& bar : chart.bars) bar.us.resize(chart.names.size());
   size_t most = kMaxLooks + 1;  // with `others`
-  if (options.top_k > most) {
-    if (chart.names.size() > most) messages.push_back(fmt::format("--top-k {}: {} can be told apart; the rest are `others`", options.top_k, kMaxLooks));
+  if (options.top_k > most && chart.names.size() > most) {
+    messages.push_back(fmt::format("--top-k {}: {} can be told apart; the rest are `others`", options.top_k, kMaxLooks));
   }
   keep_largest(chart, options.top_k == 0 ? most : std::min(options.top_k, most));
   return chart;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "report/names/shorten.h"
 
@@ -13,6 +14,9 @@ namespace {
 constexpr double kTickSize = 10.5;
 constexpr double kAxisTitleSize = 12;
 constexpr double kTickDistance = 30;
+constexpr double kTickGap = 7;           // between numbers and bars
+constexpr double kMostTicks = 16;        // on an axis of a slide's height
+constexpr double kMinAxisWidth = 62;
 constexpr double kMaxBarWidth = 120;
 constexpr double kBarShare = 0.76;       // of the pitch; the rest is white
 constexpr double kCrowdedPitch = 5;      // below it bars leave no room
@@ -39,6 +43,8 @@ double round_up(double step) {
   }
   return 10 * ten;
 }
+
+int decimals_of(double step) { return step > 0 ? std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9))) : 0; }
 
 // White on dark colours, as WCAG computes luminance and contrast.
 Colour text_colour(Colour background) {
@@ -74,6 +80,14 @@ std::string format_value(double value) {
   constexpr double kHalfDigit = 1.0005;  // 9.996 is 10.0, not 10.00
   int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value * kHalfDigit))), 0, 6);
   return fmt::format("{:.{}f}", value, decimals);
+}
+
+double axis_width(const BarChart& chart, const TextWidth& text_width) {
+  double most_us = 0;
+  for (const Bar& bar : chart.bars) most_us = std::max(most_us, std::accumulate(bar.us.begin(), bar.us.end(), 0.0));
+  int decimals = most_us > 0 ? decimals_of(round_up(most_us / 1000 / kMostTicks)) : 0;
+  double widest = text_width(fmt::format("{:.{}f}", most_us / 1000, decimals), kTickSize, false);
+  return std::max(kMinAxisWidth, widest + kTickGap + kAxisTitleSize * 2);
 }
 
 // ---- labels
@@ -136,9 +150,7 @@ double Panel::value(const Bar& bar, double us) const {
 }
 
 double Panel::total(const Bar& bar) const {
-  double sum = 0;
-  for (double us : bar.us) sum += us;
-  return value(bar, sum);
+  return value(bar, std::accumulate(bar.us.begin(), bar.us.end(), 0.0));
 }
 
 // Then totals tell nothing: they are left out where bars are many.
@@ -191,9 +203,8 @@ void Panel::add_axis(Rect place) {
   for (int i = 0; i == 0 || (step > 0 && i * step <= highest_ * (1 + 1e-9)); ++i) {
     double y = bottom() - i * step * scale_;
     if (i > 0) figure_.lines.push_back({bars_.x, y, bars_.x + bars_.width, y, 0.8, kGrid});
-    int decimals = step > 0 ? std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9))) : 0;
-    figure_.texts.push_back({.text = fmt::format("{:.{}f}", i * step, decimals),
-                             .x = bars_.x - 7,
+    figure_.texts.push_back({.text = fmt::format("{:.{}f}", i * step, decimals_of(step)),
+                             .x = bars_.x - kTickGap,
                              .y = y + centred(kTickSize),
                              .size = kTickSize,
                              .anchor = Anchor::kEnd,
@@ -242,8 +253,8 @@ void Panel::add_value(const FigureBox& box, double value) {
   }
 }
 
-void Panel::add(Rect place, const BarLabels* labels) {
-  bars_ = {place.x + kAxisWidth, place.y, place.width - kAxisWidth, place.height - (labels ? labels->height : 0)};
+void Panel::add(Rect place, double axis_width, const BarLabels* labels) {
+  bars_ = {place.x + axis_width, place.y, place.width - axis_width, place.height - (labels ? labels->height : 0)};
   pitch_ = bars_.width / static_cast<double>(chart_.bars.size());
   bar_width_ = std::min(pitch_ < kCrowdedPitch ? pitch_ : pitch_ * kBarShare, kMaxBarWidth);
   Totals totals = plan_totals();

@@ -14,7 +14,6 @@ struct Rect {
   double x, y, width, height;
 };
 
-inline constexpr double kAxisWidth = 62;  // left of the bars: the axis' name and its numbers
 inline constexpr Colour kSoft = {0x59, 0x59, 0x59};
 
 // How far below its middle the baseline of a text is.
@@ -28,6 +27,9 @@ struct BarLabels {
   double height = 0;
 };
 
+// Left of the bars of every panel: the name of the axis and its numbers.
+double axis_width(const BarChart& chart, const TextWidth& text_width);
+
 // Whether all labels have room side by side below bars over `width`.
 bool labels_fit(const BarChart& chart, double width, const TextWidth& text_width);
 
@@ -39,8 +41,8 @@ class Panel {
   Panel(const BarChart& chart, const std::vector<Look>& looks, PlotMetric metric, const TextWidth& text_width, Figure& figure)
       : chart_(chart), looks_(looks), metric_(metric), text_width_(text_width), figure_(figure) {}
 
-  // `labels`: null where a panel below has them.
-  void add(Rect place, const BarLabels* labels);
+  // `axis_width`: of `place`. `labels`: null where a panel below has them.
+  void add(Rect place, double axis_width, const BarLabels* labels);
 
  private:
   // How the totals above the bars are written.

@@ -7,6 +7,7 @@
 #include "report/commands/choice.h"
 #include "report/errors.h"
 #include "report/render/text.h"
+#include "report/tree/step_name.h"
 
 namespace lamina {
 namespace {
@@ -15,7 +16,7 @@ constexpr size_t kReadableBars = 60;
 constexpr size_t kMaxBars = 2000;
 
 // What ran outside of the phases that the program named: the loading of weights would dwarf the rest.
-bool is_unnamed(const PhaseReport& phase) { return phase.name == "startup" || phase.name == "(none)"; }
+bool is_unnamed(const PhaseReport& phase) { return is_unnamed_phase(phase.name); }
 
 bool has_time(const PhaseReport& phase) {
   return std::ranges::any_of(phase.summary, [](const SummaryNode& root) { return root.cuda_time_us > 0; });

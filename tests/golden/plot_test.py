@@ -37,14 +37,18 @@ def plot(suite, arguments, name, status=0, **variables):
     return path, done.stderr
 
 
-def compare(name, actual):
+def compare(name, actual, near=lambda expected, found: expected == found):
+    """Lines that are `near` count as equal."""
     path = os.path.join(HERE, name)
     if UPDATE:
         with open(path, "w", encoding="utf-8") as file:
             file.write(actual)
     with open(path, encoding="utf-8") as file:
         expected = file.read()
-    difference = "".join(difflib.unified_diff(expected.splitlines(True), actual.splitlines(True), name, "now"))
+    lines = [expected.splitlines(True), actual.splitlines(True)]
+    if len(lines[0]) == len(lines[1]):
+        lines[1] = [old if near(old, new) else new for old, new in zip(*lines)]
+    difference = "".join(difflib.unified_diff(*lines, name, "now"))
     check(not difference, difference)
 
 
@@ -91,6 +95,12 @@ def bars(path):
                 start = i
 
 
+def near_bars(expected, found):
+    """The same colours, with shares that differ by 2 % of the bar at most: fonts decide about the last pixel."""
+    expected, found = ([part.split(":") for part in line.split()] for line in (expected, found))
+    return len(expected) == len(found) and all(a[0] == b[0] and abs(int(a[1]) - int(b[1])) <= 2 for a, b in zip(expected, found))
+
+
 def test_bars(suite):
     for name, arguments in FIGURES.items():
         path, _ = plot(suite, arguments, name + ".svg")
@@ -98,7 +108,7 @@ def test_bars(suite):
         for bar in bars(path):
             height = bar[0].y + bar[0].height - bar[-1].y
             lines.append(" ".join("%02x%02x%02x:%.0f" % (*box.colour, 100 * box.height / height) for box in bar))
-        compare(name + ".bars.txt", "\n".join(lines) + "\n")
+        compare(name + ".bars.txt", "\n".join(lines) + "\n", near_bars)
 
 
 def png_rows(path):

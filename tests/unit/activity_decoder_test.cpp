@@ -143,7 +143,7 @@ TEST_F(ActivityDecoderTest, TimesOfAllWidthsAreExact) {
   TemporaryFile file(p.bytes());
   LayerTree tree({});
   ProfileObserver observer;
-  observer.activity = [&](const Activity& a, Position, Placement, uint32_t, const ProcessDefinitions&) {
+  observer.activity = [&](const Activity& a, auto&&...) {
     seen.emplace_back(a.start, a.duration);
   };
   read_profile(file.path(), tree, std::nullopt, observer);

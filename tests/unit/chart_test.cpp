@@ -28,7 +28,7 @@ SummaryNode module(const std::string& name, std::vector<SummaryNode> children) {
 PhaseReport phase(const std::string& name, std::vector<std::vector<SummaryNode>> steps) {
   PhaseReport result{.name = name, .step_count = steps.size()};
   for (auto& roots : steps) {
-    result.steps.push_back({.number = static_cast<uint32_t>(result.steps.size() + 1), .summary = std::move(roots)});
+    result.steps.push_back({.number = static_cast<uint32_t>(result.steps.size() + 1), .summary = std::move(roots), .model = {}});
     result.summary = result.steps.back().summary;
   }
   return result;

@@ -27,7 +27,7 @@ TEST(ShortenedNames, AreCutInTheMiddleBetweenWords) {
 }
 
 TEST(ShortenedNames, ParentsAreCutLast) {
-  EXPECT_THAT(shorten_names(Names{"nvjet_sm90(bfloat16, 256x128x64, TNT) <- Linear(weight=bfloat16[4096, 4096])"}, 60),
+  EXPECT_THAT(shorten_names(Names{"nvjet_sm90(bfloat16, 256x128x64, TNT) <- Linear(weight=bfloat16[4096, 4096])"}, 61),
               ElementsAre("nvjet_sm90(bfloat16, … <- Linear(weight=bfloat16[4096, 4096])"));
 }
 
