@@ -43,7 +43,7 @@ struct Page {
 struct PageLimits {
   size_t model_rows = 200'000;    // of all model trees together
   size_t summary_rows = 200'000;  // of one phase
-  size_t step_cells = 1'000'000;   // of one phase: rows times steps and ranks
+  size_t step_cells = 500'000;     // of one phase: rows times steps and ranks
 };
 
 nlohmann::ordered_json page_data(const Page& page, const PageLimits& limits = {});

@@ -325,9 +325,13 @@ def test_ranks(suite):
 def test_gpu_time(suite):
     """Busy, idle and communication of steps, and the idle time of layers, where the data has them."""
     with Tab(suite, data_file("layerwise-sample.json")) as tab:
-        check("idle" not in tab.text("#step-text") and not tab.text("#step-legend"), "nothing is known")
+        check("idle" not in tab.text("#step-text") and "Idle" not in tab.text(".head"), "nothing is known")
         tab.load(data_file("h200-graph"))
-        check("idle" in tab.text("#step-text"), tab.text("#step-text"))
+        tab.eval("choose({step: 2}), 0")
+        table = suite.run([suite.lamina, "table", data_file("h200-graph"), "--phase", "decode_2", "--idle"]).stdout.splitlines()
+        check(tab.rows()[0][-1] == table[2].split("|")[-2].strip(), f"{tab.rows()[0]} is not {table[2]}")
+        check("idle 39.59 µs" in tab.text("#step-text") and tab.text("#step-legend") == "busyidle", tab.text("#step-text"))
+        tab.eval("choose({step: 0}), 0")
         tab.eval("phases.forEach(phase => { phase.trees.clear(); phase.json.views.forEach(view => {"
                  " view.gpu = [view.total * 2, view.total, view.total / 2, view.total / 4]; view.idle = view.time.map(ns => ns / 10); }); }), refresh({}), 0")
         check("idle 68.237 ms" in tab.text("#step-text") and "exposed 17.059 ms" in tab.text("#step-text"), tab.text("#step-text"))
@@ -381,6 +385,10 @@ def test_degenerate(suite):
             check(not tab.problems, f"{name}: {tab.problems}")
         tab.load(suite.folder("no-time.json"))
         check(len(tab.rows()) == 3 and "No GPU time" in tab.text("#notes"), "rows without time")
+        tab.load(suite.folder("children-longer-than-the-parent.json"))
+        inside = ("[1, 2].every(row => current.tree.width[row] > 0 && current.tree.begin[row] + current.tree.width[row] <="
+                  " current.tree.begin[0] + current.tree.width[0] + 1e-6)")
+        check(tab.eval(inside), "boxes leave the one they are in")
         tab.load(suite.folder("no-phases.json"))
         check("no phase" in tab.text("#notes"), tab.text("#notes"))
         tab.done()

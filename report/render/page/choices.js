@@ -82,7 +82,7 @@ function draw_crumbs() {
 function place_name() {
   if (!current.phase) return 'no phase';
   const step = state.step > 0 ? `_${state.step}` : '';
-  const rank = data.ranks.length > 1 && state.rank > 0 ? `, rank ${data.ranks[state.rank]}` : '';
+  const rank = data.ranks[state.rank] === 'all' ? '' : `, rank ${data.ranks[state.rank]}`;
   return printable(current.phase.json.name) + step + rank;
 }
 

@@ -103,8 +103,16 @@ function draw_step_text() {
   const facts = step_facts(view).map(([label, value]) => `${label} ${value}`);
   if (several && state.step === 0) facts.push(...spread_facts());
   by_id('step-text').textContent = [which, ...facts].filter(text => text).join(' · ');
-  by_id('step-legend').replaceChildren(...(view.gpu ? [['accent', 'busy'], ['mark', 'exposed communication'], ['idle', 'idle']] : [])
-      .map(([colour, label]) => make('span', {}, make('i', {class: `swatch-${colour}`}), label)));
+  draw_step_legend();
+}
+
+const BAR_LABELS = new Map([['accent', 'busy'], ['mark', 'exposed communication'], ['idle', 'idle']]);
+
+// Of what the bars are made of, where it is more than one thing.
+function draw_step_legend() {
+  const colours = new Set(bar_steps.flatMap(bar_parts).filter(([ns]) => ns > 0).map(([, colour]) => colour));
+  const labels = [...BAR_LABELS].filter(([colour]) => colours.size > 1 && colours.has(colour));
+  by_id('step-legend').replaceChildren(...labels.map(([colour, label]) => make('span', {}, make('i', {class: `swatch-${colour}`}), label)));
 }
 
 function spread_facts() {
