@@ -71,9 +71,16 @@ void check_comparable(const LayerReport& before, const LayerReport& after, const
                                phase_list(after)));
 }
 
+// What a report is called: two ranks of one profile must not look the same.
+std::string label(const std::string& path, const std::vector<uint32_t>& ranks, size_t side) {
+  return ranks.empty() ? path : fmt::format("{}, rank {}", path, ranks[std::min(side, ranks.size() - 1)]);
+}
+
 std::string rendered(const ReportChange& change, const DiffOptions& options) {
-  if (options.format == "text") return diff_text(change, {options.before, options.after, options.all, options.names == "full"});
-  return diff_json(change, options.before, options.after).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::string before = label(options.before, options.ranks, 0);
+  std::string after = label(options.after, options.ranks, 1);
+  if (options.format == "text") return diff_text(change, {before, after, options.all, options.names == "full"});
+  return diff_json(change, before, after).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 void write(const std::string& text, const DiffOptions& options) {
