@@ -20,11 +20,12 @@ constexpr int kCompressionLevel = 1;
 
 constexpr int kLowestDescriptor = 512;
 
+// A profile tells of the program's command line, environment and code: it is for its user alone.
 bool make_folders(const std::string& folder) {
   for (size_t slash = folder.find('/', 1); slash != std::string::npos; slash = folder.find('/', slash + 1)) {
     mkdir(folder.substr(0, slash).c_str(), 0777);
   }
-  return mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST;
+  return mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
 }
 
 std::string host_name() {
@@ -89,7 +90,7 @@ bool FileWriter::open(const std::string& folder) {
   // The same process id can come again, from another container of the same host name.
   int file = -1;
   for (int i = 2; i < 100; ++i) {
-    file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
     if (file >= 0 || errno != EEXIST) break;
     path_ = base + "." + std::to_string(i) + kFileSuffix;
   }

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -87,6 +88,7 @@ bool Recorder::start() {
     state_.store(State::kOff);
     return false;
   }
+  process_ = getpid();
   state_.store(State::kRecording, std::memory_order_release);
   add_process_properties(*this);
   definitions.add_clock_pair();
@@ -250,13 +252,8 @@ void Recorder::at_exit() {
   Recorder& recorder = instance();
   if (recorder.off()) return;
   Busy busy;
-  std::unique_lock lock(recorder.wake_mutex_);
-  recorder.finish_asked_ = true;
-  recorder.wake_.notify_all();
-  auto deadline = std::chrono::duration<double>(recorder.options.exit_deadline_s);
-  if (!recorder.finished_wake_.wait_for(lock, deadline, [&] { return recorder.finished_; })) {
+  if (!recorder.wait_for_writer(std::chrono::duration<double>(recorder.options.exit_deadline_s))) {
     // The writer hangs in the flush: what the program's threads have said can still be written.
-    lock.unlock();
     std::unique_lock write_lock(recorder.write_mutex_, std::try_to_lock);
     if (write_lock.owns_lock()) {
       write_lock.unlock();
@@ -266,6 +263,25 @@ void Recorder::at_exit() {
              recorder.options.exit_deadline_s);
   }
   recorder.state_.store(State::kOff);
+}
+
+// A child of vfork() runs in the memory of its parent, which goes on. A signal handler may have come while its thread held a
+// lock that the writer needs, of malloc's or ours: so the wait is short, and the writer alone does the work.
+void Recorder::before_immediate_exit() noexcept {
+  Recorder& recorder = instance();
+  bool records = recorder.state_.load(std::memory_order_acquire) == State::kRecording && getpid() == recorder.process_;
+  if (!records || Busy::interrupted()) return;
+  Busy busy;
+  constexpr double kDeadlineS = 2;
+  guarded([&] { return recorder.wait_for_writer(std::chrono::duration<double>(std::min(recorder.options.exit_deadline_s, kDeadlineS))); });
+}
+
+// Asks the writer to write the end, and waits for that.
+bool Recorder::wait_for_writer(std::chrono::duration<double> deadline) {
+  std::unique_lock lock(wake_mutex_);
+  finish_asked_ = true;
+  wake_.notify_all();
+  return finished_wake_.wait_for(lock, deadline, [this] { return finished_; });
 }
 
 void Recorder::finish() {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <pthread.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -53,6 +54,9 @@ class Recorder {
     return new_thread_log();
   }
 
+  // The process ends without its exit handlers. May be called in a signal handler and in a child of vfork().
+  static void before_immediate_exit() noexcept;
+
   bool off() const { return state_.load(std::memory_order_relaxed) == State::kOff; }
 
   Options options = read_options();
@@ -92,6 +96,7 @@ class Recorder {
   void stop(const char* why);
   void finish();
   static void at_exit();
+  bool wait_for_writer(std::chrono::duration<double> deadline);
   static void before_fork();
   static void after_fork_in_parent();
   static void after_fork_in_child();
@@ -101,6 +106,7 @@ class Recorder {
 
   std::atomic<State> state_{State::kWaiting};
   std::atomic<bool> started_{false};
+  pid_t process_ = 0;  // that records
   BlockPool pool_{options.buffer_bytes};
   FileWriter file_;
   pthread_key_t thread_end_key_{};

@@ -19,6 +19,7 @@ constexpr Command kCommands[] = {
     {"env", "Print the environment variables that `run` would set", lamina::add_env_command},
     {"table", "Print the layers of a profile with their GPU time", lamina::add_table_command},
     {"json", "Write a profile as layerwise JSON", lamina::add_json_command},
+    {"csv", "Write the tables of a profile as CSV", lamina::add_csv_command},
     {"info", "Show processes, devices, phases and completeness of a profile", lamina::add_info_command},
     {"dump", "Print the raw records of a profile, one JSON object a line", lamina::add_dump_command},
 };

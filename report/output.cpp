@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 #include "report/errors.h"
@@ -25,8 +26,28 @@ bool write_all(int file, std::string_view text) {
   return true;
 }
 
+[[noreturn]] void refuse(const std::string& path) {
+  throw UsageError(path + " exists: name another file, or overwrite it with --force");
+}
+
 [[noreturn]] void fail_to_write(const std::string& where) {
   throw std::runtime_error("cannot write " + where + ": " + strerror(errno));
+}
+
+bool exists(const std::string& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0;
+}
+
+// Throws what write_file would, as far as it is known before.
+void check_writable(const std::string& path, bool force) {
+  if (exists(path)) {
+    if (!force) refuse(path);
+    if (access(path.c_str(), W_OK) != 0) fail_to_write(path);
+  } else {
+    std::string folder = std::filesystem::path(path).parent_path().string();
+    if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) fail_to_write(path);
+  }
 }
 
 }  // namespace
@@ -41,7 +62,7 @@ void write_stdout(std::string_view text) {
 
 void write_file(const std::string& path, std::string_view text, bool force) {
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0666);
-  if (file < 0 && errno == EEXIST) throw UsageError(path + " exists: name another file, or overwrite it with --force");
+  if (file < 0 && errno == EEXIST) refuse(path);
   if (file < 0) fail_to_write(path);
   bool whole = write_all(file, text);
   int problem = errno;
@@ -54,6 +75,21 @@ void write_file(const std::string& path, std::string_view text, bool force) {
   if (lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) unlink(path.c_str());  // never a device
   errno = problem;
   fail_to_write(path);
+}
+
+void write_files(const std::vector<OutputFile>& files, bool force) {
+  for (const OutputFile& file : files) check_writable(file.path, force);
+  std::vector<std::string> added;
+  try {
+    for (const OutputFile& file : files) {
+      bool is_new = !exists(file.path);
+      write_file(file.path, file.text, force);
+      if (is_new) added.push_back(file.path);
+    }
+  } catch (...) {
+    for (const std::string& path : added) unlink(path.c_str());
+    throw;
+  }
 }
 
 std::string one_line(std::string_view text) {

@@ -12,7 +12,7 @@ namespace {
 // By the beginning of the file's name.
 constexpr std::string_view kPlumbingLibraries[] = {
     "libcuda", "libcupti", "liblamina_inject", "lamina_hook.", "lamina_ops", "libnvidia", "libnvToolsExt", "libc.so", "ld-linux", "libpthread",
-    "libstdc++.so", "libgcc_s", "libpython", "python3", "_ctypes.", "_cffi_backend.", "libffi.so", "linux-vdso",
+    "libstdc++.so", "libgcc_s", "libpython", "python3", "_ctypes.", "_cffi_backend.", "libffi.so", "libtvm_ffi.", "linux-vdso",
 };
 
 // By the beginning of the function's label.
@@ -21,12 +21,15 @@ constexpr std::string_view kPlumbingFunctions[] = {
     "c10::guts::", "c10::Dispatcher", "c10::KernelFunction", "cudaLaunch",   "cudaGraphLaunch",   "cudaMemcpy",
     "cudaMemset",  "__cudart",        "cudart::",           "libcudart_static", "__libc_start", "_start",
     "__clone",     "start_thread",    "nb_func_",           "torch::detail::wrap_pybind", "__tsan_", "__asan_", "asan_thread_start", "__interceptor_",
+    "__tvm_ffi_",
 };
 
 // Packages of Python that launch what the program has written.
 constexpr std::string_view kPlumbingPackages[] = {
     "torch/", "functorch/", "greenlet/", "gevent/", "triton/", "cupy/", "cupyx/", "numba/", "numba_cuda/", "cuda/", "cffi/", "tvm_ffi/", "tvm/", "flashinfer/jit/",
 };
+// Those whose own native code says nothing either.
+constexpr std::string_view kNativePlumbingPackages[] = {"tvm_ffi/"};
 constexpr std::string_view kLauncherPackages[] = {"cupy/", "cupy_backends/", "numba/", "numba_cuda/", "tvm_ffi/", "triton/", "greenlet/", "gevent/"};
 constexpr std::string_view kPackageFolders[] = {"/site-packages/", "/dist-packages/"};
 
@@ -113,6 +116,7 @@ std::string frame_label(const CodePlace& place, WithLine with_line) {
 bool is_plumbing(const CodePlace& place, std::string_view kernel) {
   if (place.is_python) return is_python_plumbing(place.file);
   if (begins_with_any(library_name(place.module), kPlumbingLibraries)) return true;
+  if (begins_with_any(path_in_packages(place.module), kNativePlumbingPackages)) return true;
   if (place.function.empty()) return false;
   if (place.function == kernel || place.function.find(kStub) != std::string_view::npos) return true;
   return begins_with_any(native_label(place), kPlumbingFunctions);

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "report/commands/choice.h"
 #include "report/commands/commands.h"
 #include "report/errors.h"
 #include "report/load/layerwise_json.h"
@@ -19,11 +20,6 @@ struct JsonOptions {
   bool force = false;
 };
 
-std::string default_name(std::string profile) {
-  while (profile.size() > 1 && profile.back() == '/') profile.pop_back();
-  return profile + ".json";
-}
-
 void run_json(const JsonOptions& options) {
   LoadOptions load;
   load.steps = StepDetail::kModels;
@@ -36,7 +32,7 @@ void run_json(const JsonOptions& options) {
   }
   std::string text = write_layerwise_json(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (options.output == "-") return write_stdout(text);
-  std::string path = options.output.empty() ? default_name(options.profile) : options.output;
+  std::string path = options.output.empty() ? beside_profile(options.profile, ".json") : options.output;
   write_file(path, text, options.force);
   print_message("wrote " + path);
 }

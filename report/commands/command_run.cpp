@@ -1,8 +1,10 @@
 // `lamina run` starts a program that records itself; `lamina env` prints the variables that make it do so.
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -55,6 +57,8 @@ void add_recorder_options(CLI::App& command, RunOptions& options) {
       .add_option("--extensions", options.extensions,
                   "Record no calls of extension modules (off), or which: GLOB,... over module.function; default: those that use CUDA")
       ->type_name("GLOBS");
+  command.add_flag("--preload", options.preload,
+                   "Load the recorder before libc too: the end of the profile is there when a process ends by _exit (os._exit)");
 }
 
 std::string recorder_path() { return find_recorder(fs::read_symlink("/proc/self/exe").parent_path().string()); }
@@ -68,7 +72,7 @@ class ProfileFolder {
  public:
   ProfileFolder(const std::string& path, bool force) : path_(path) {
     std::error_code error;
-    created_ = fs::create_directories(path, error);
+    created_ = make(path, error);
     if (error) throw UsageError(fmt::format("cannot make the folder {}: {}", path, error.message()));
     before_ = profile_contents(path);
     if (created_ || force || fs::is_empty(path, error)) return;
@@ -88,6 +92,15 @@ class ProfileFolder {
   }
 
  private:
+  // As the recorder makes it: for its user alone. False if it is there.
+  static bool make(fs::path path, std::error_code& error) {
+    if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();  // a slash at the end
+    if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+    if (error || mkdir(path.c_str(), 0700) == 0) return !error;
+    if (errno != EEXIST || !fs::is_directory(path)) error.assign(errno, std::generic_category());
+    return false;
+  }
+
   std::string path_;
   bool created_ = false;
   FolderContents before_;
@@ -143,6 +156,7 @@ void run(const CLI::App& command, const CommandOptions& options) {
   std::string out = recorder.out.empty() ? new_folder_name(options.program, time(nullptr), getpid()) : recorder.out;
   recorder.out = absolute(out);
   recorder.python_path = environment("PYTHONPATH");
+  recorder.preloaded = environment("LD_PRELOAD");
   Variables variables = recorder_variables(recorder);
   ProfileFolder folder(out, options.force);
   warn_of_replaced(variables);
@@ -163,7 +177,10 @@ void print_variables(const CommandOptions& options) {
   recorder.recorder = recorder_path();
   if (!recorder.out.empty()) recorder.out = absolute(recorder.out);
   // The other formats are for places where the variable has another value than here.
-  if (options.format == "shell") recorder.python_path = environment("PYTHONPATH");
+  if (options.format == "shell") {
+    recorder.python_path = environment("PYTHONPATH");
+    recorder.preloaded = environment("LD_PRELOAD");
+  }
   Variables variables = recorder_variables(recorder);
   for (const VariablesFormat& format : kVariablesFormats) {
     if (options.format == format.name) write_stdout(format.text(variables));

@@ -10,6 +10,7 @@ void add_run_command(CLI::App& command);
 void add_env_command(CLI::App& command);
 void add_table_command(CLI::App& command);
 void add_json_command(CLI::App& command);
+void add_csv_command(CLI::App& command);
 void add_info_command(CLI::App& command);
 void add_dump_command(CLI::App& command);
 

@@ -15,4 +15,11 @@ LayerReport read_layerwise_json(const std::string& text, const std::string& file
 // the result with error_handler_t::replace.
 nlohmann::ordered_json write_layerwise_json(const LayerReport& report);
 
+// Whole counts as whole numbers.
+nlohmann::ordered_json json_count(double count);
+
+// The fields of one row, in their order.
+nlohmann::ordered_json json_entry(const SummaryNode& node);
+nlohmann::ordered_json json_entry(const ModelNode& node);
+
 }  // namespace lamina

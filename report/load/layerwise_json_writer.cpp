@@ -19,23 +19,6 @@ constexpr double kMaxWhole = 1e15;  // whole numbers up to here are exact
 // JSON has no infinities and no NaN, and a reader that meets a null in their place fails.
 double finite(double number) { return std::isfinite(number) ? number : 0; }
 
-ordered_json entry(const SummaryNode& node) {
-  ordered_json json = {
-      {"name", node.name}, {"cuda_time_us", finite(node.cuda_time_us)}, {"pct_cuda_time", finite(node.pct_cuda_time)}};
-  double invocations = finite(node.invocations);
-  bool whole = invocations == std::floor(invocations) && std::abs(invocations) < kMaxWhole;
-  json["invocations"] = whole ? ordered_json(static_cast<int64_t>(invocations)) : ordered_json(invocations);
-  return json;
-}
-
-ordered_json entry(const ModelNode& node) {
-  return {{"name", node.name},
-          {"cpu_time_us", finite(node.cpu_time_us)},
-          {"cuda_time_us", finite(node.cuda_time_us)},
-          {"pct_cuda_time", finite(node.pct_cuda_time)},
-          {"trace", node.trace}};
-}
-
 // Beside `entry`, in which readers of the format take no further key.
 void write_additions(ordered_json&, const SummaryNode&) {}
 
@@ -47,7 +30,7 @@ template <typename Node>
 ordered_json write_nodes(const std::vector<Node>& nodes) {
   ordered_json list = ordered_json::array();
   for (const Node& node : nodes) {
-    list.push_back({{"entry", entry(node)}, {"children", write_nodes(node.children)}});
+    list.push_back({{"entry", json_entry(node)}, {"children", write_nodes(node.children)}});
     write_additions(list.back(), node);
   }
   return list;
@@ -112,6 +95,27 @@ void write_lamina_phases(ordered_json& context, const std::vector<PhaseReport>& 
 }
 
 }  // namespace
+
+nlohmann::ordered_json json_count(double count) {
+  count = finite(count);
+  bool whole = count == std::floor(count) && std::abs(count) < kMaxWhole;
+  return whole ? ordered_json(static_cast<int64_t>(count)) : ordered_json(count);
+}
+
+nlohmann::ordered_json json_entry(const SummaryNode& node) {
+  ordered_json json = {
+      {"name", node.name}, {"cuda_time_us", finite(node.cuda_time_us)}, {"pct_cuda_time", finite(node.pct_cuda_time)}};
+  json["invocations"] = json_count(node.invocations);
+  return json;
+}
+
+nlohmann::ordered_json json_entry(const ModelNode& node) {
+  return {{"name", node.name},
+          {"cpu_time_us", finite(node.cpu_time_us)},
+          {"cuda_time_us", finite(node.cuda_time_us)},
+          {"pct_cuda_time", finite(node.pct_cuda_time)},
+          {"trace", node.trace}};
+}
 
 nlohmann::ordered_json write_layerwise_json(const LayerReport& report) {
   ordered_json document;

@@ -7,17 +7,22 @@
 #include <span>
 #include <string_view>
 
+#include "report/names/kernel_name.h"
+#include "report/names/trace_name.h"
+#include "report/render/text.h"
+#include "report/tree/summarize.h"
+
 namespace lamina {
 namespace {
 
 constexpr std::string_view kSeparator = " | ";
 constexpr std::string_view kEllipsis = "...";
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 struct Column {
   std::string_view header;
   size_t width;
   bool is_text = false;
+  int decimals = 2;
 };
 
 constexpr Column kSummaryColumns[] = {
@@ -27,51 +32,9 @@ constexpr Column kIdleColumns[] = {{"name", 80, true},    {"cuda_time_us", 12}, 
 constexpr Column kModelColumns[] = {
     {"name", 60, true},          {"cpu_time_us", 12}, {"cuda_time_us", 12},
     {"pct_cuda_time", 12}, {"trace", 60, true}, {"path", 60, true}};
+constexpr Column kKernelColumns[] = {{"name", 60, true}, {"count", 10, false, 0}, {"total_us", 12}, {"mean_us", 10}, {"min_us", 10},
+                                     {"max_us", 10},     {"pct_cuda_time", 13},   {"group", 13, true}, {"layers", 40, true}};
 constexpr size_t kPathColumn = 5;  // not there unless it is asked for
-
-// ---- text
-
-// How many bytes the UTF-8 character at the front of `text` has; 0 when there is none.
-size_t character_size(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char first = byte(0);
-  size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  return size;
-}
-
-// Whether a terminal would act on the character instead of showing it: C0, DEL and C1.
-bool is_control(std::string_view character) {
-  auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first < 0x20 || first == 0x7f;
-  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
-}
-
-// Valid UTF-8 on one line, whatever the name holds.
-std::string printable(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  while (!text.empty()) {
-    size_t size = character_size(text);
-    std::string_view character = text.substr(0, std::max<size_t>(size, 1));
-    result += size == 0 ? kReplacement : is_control(character) ? " " : character;
-    text.remove_prefix(character.size());
-  }
-  return result;
-}
-
-bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
-
-size_t characters(std::string_view text) { return static_cast<size_t>(std::ranges::count_if(text, starts_character)); }
-
-std::string_view first_characters(std::string_view text, size_t count) {
-  size_t end = 0;
-  while (end < text.size() && (count > 0 || !starts_character(text[end]))) count -= starts_character(text[end++]);
-  return text.substr(0, end);
-}
 
 // `text` in exactly `width` characters.
 void append_text(std::string& line, std::string_view text, size_t width) {
@@ -90,6 +53,10 @@ std::string indented(size_t depth, std::string_view name) {
   return text + printable(name);
 }
 
+std::string shown_name(const std::string& name, bool is_kernel, Names names) {
+  return names == Names::kShort && is_kernel ? short_kernel_name(name) : name;
+}
+
 // ---- rows
 
 // A cell is text or a number, as its column is.
@@ -98,17 +65,32 @@ struct Cell {
   double number = 0;
 };
 
-std::array<Cell, 4> cells(const SummaryNode& node, size_t depth) {
-  return {{{indented(depth, node.name)}, {{}, node.cuda_time_us}, {{}, node.pct_cuda_time}, {{}, node.invocations}}};
+std::array<Cell, 4> cells(const SummaryNode& node, size_t depth, Names names) {
+  return {{{indented(depth, shown_name(node.name, is_activity(node), names))},
+           {{}, node.cuda_time_us},
+           {{}, node.pct_cuda_time},
+           {{}, node.invocations}}};
 }
 
-std::array<Cell, 6> cells(const ModelNode& node, size_t depth) {
-  return {{{indented(depth, node.name)},
+std::array<Cell, 6> cells(const ModelNode& node, size_t depth, Names names) {
+  return {{{indented(depth, shown_name(node.name, is_activity(node), names))},
            {{}, node.cpu_time_us},
            {{}, node.cuda_time_us},
            {{}, node.pct_cuda_time},
-           {printable(node.trace)},
+           {printable(names == Names::kShort ? short_trace(node.trace) : node.trace)},
            {printable(node.path)}}};
+}
+
+std::array<Cell, 9> cells(const KernelRow& row, const KernelGroups& groups, Names names) {
+  return {{{printable(shown_name(row.name, true, names))},
+           {{}, row.count},
+           {{}, row.total_us},
+           {{}, row.mean_us()},
+           {{}, row.min_us},
+           {{}, row.max_us},
+           {{}, row.pct_cuda_time},
+           {printable(groups.group_of(row.name))},
+           {printable(fmt::format("{}", fmt::join(row.layers, ", ")))}}};
 }
 
 // Parents before children. Not recursive: a tree may be deep.
@@ -145,12 +127,13 @@ void append_row(std::string& table, std::span<const Column> columns, std::span<c
     if (columns[i].is_text) {
       append_text(table, row[i].text, columns[i].width);
     } else {
-      fmt::format_to(std::back_inserter(table), "{:>{}.2f}", row[i].number, columns[i].width);
+      fmt::format_to(std::back_inserter(table), "{:>{}.{}f}", row[i].number, columns[i].width, columns[i].decimals);
     }
   }
   table += '\n';
 }
 
+// `each_row` gives every row to the function that it is called with.
 template <typename EachRow>
 std::string make_table(std::span<const Column> usual, Names names, EachRow each_row) {
   std::vector<Column> columns(usual.begin(), usual.end());
@@ -167,7 +150,9 @@ std::string make_table(std::span<const Column> usual, Names names, EachRow each_
 
 template <typename Node>
 std::string tree_table(std::span<const Column> columns, Names names, const std::vector<Node>& roots) {
-  return make_table(columns, names, [&](auto&& add) { visit_all(roots, [&](const Node& node, size_t depth) { add(cells(node, depth)); }); });
+  return make_table(columns, names, [&](auto&& add) {
+    visit_all(roots, [&](const Node& node, size_t depth) { add(cells(node, depth, names)); });
+  });
 }
 
 }  // namespace
@@ -178,7 +163,7 @@ std::string idle_table(const std::vector<SummaryNode>& roots, const GpuTime& tim
   return make_table(kIdleColumns, names, [&](auto&& add) {
     visit_all(roots, [&](const SummaryNode& node, size_t depth) {
       double share = time.span_us > 0 ? 100 * node.idle_before_us / time.span_us : 0;
-      auto [name, cuda_time, pct_cuda_time, invocations] = cells(node, depth);
+      auto [name, cuda_time, pct_cuda_time, invocations] = cells(node, depth, names);
       add(std::array<Cell, 6>{name, cuda_time, pct_cuda_time, invocations, Cell{{}, node.idle_before_us}, Cell{{}, share}});
     });
   });
@@ -187,6 +172,12 @@ std::string idle_table(const std::vector<SummaryNode>& roots, const GpuTime& tim
 std::string model_table(const std::vector<ModelNode>& roots, Names names, Paths paths) {
   std::span<const Column> columns(kModelColumns);
   return tree_table(paths == Paths::kShown ? columns : columns.first(kPathColumn), names, roots);
+}
+
+std::string kernel_table(const std::vector<KernelRow>& kernels, const KernelGroups& groups, Names names) {
+  return make_table(kKernelColumns, names, [&](auto&& add) {
+    for (const KernelRow& row : kernels) add(cells(row, groups, names));
+  });
 }
 
 }  // namespace lamina

@@ -62,6 +62,14 @@ std::string patterns_text(const std::vector<std::string>& patterns) {
   return text;
 }
 
+// The dynamic loader takes a space or a colon in a path for its end.
+std::string preload_text(const RunOptions& options) {
+  if (options.recorder.find_first_of(" :") != std::string::npos) {
+    throw UsageError(fmt::format("--preload: there is a space or a colon in {}: install Lamina elsewhere", options.recorder));
+  }
+  return options.recorder + (options.preloaded.empty() ? "" : ":" + options.preloaded);
+}
+
 // ---- formats
 
 std::string shell_text(const Variables& variables) {
@@ -127,6 +135,7 @@ Variables recorder_variables(const RunOptions& options) {
   add_if(!options.extensions.empty(), "LAMINA_EXT", options.extensions);
   std::string startup = options.torch != "off" ? python_startup(options.recorder) : "";
   add_if(!startup.empty(), "PYTHONPATH", startup + (options.python_path.empty() ? "" : ":" + options.python_path));
+  add_if(options.preload, "LD_PRELOAD", preload_text(options));
   return variables;
 }
 

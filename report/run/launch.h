@@ -22,6 +22,8 @@ struct RunOptions {
   std::string stacks;       // on or off; empty: the default of the recorder
   std::string extensions;   // off, or globs over module.function; empty: the default of the hook
   std::string python_path;  // the program's PYTHONPATH without us
+  bool preload = false;     // the recorder before libc, so that it sees a process end by _exit
+  std::string preloaded;    // the program's LD_PRELOAD without us
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

@@ -20,6 +20,12 @@ struct GpuTime {
   double before_us = 0;   // outside of the span: idle since what ran before the step. Of no layer
 };
 
+// The shortest and the longest of several executions. Microseconds.
+struct Durations {
+  double min_us = 0;
+  double max_us = 0;
+};
+
 // A row of the summary table: all calls with the same path of names.
 struct SummaryNode {
   std::string name;
@@ -28,6 +34,7 @@ struct SummaryNode {
   double invocations = 0;
   std::vector<SummaryNode> children;
   double idle_before_us = 0;  // of its kernels, and of those inside: the GPU had nothing to do until they came
+  std::optional<Durations> each = {};  // of a kernel, memcpy or memset: its executions. Not in the summary of a layerwise JSON
 };
 
 // A row of the model table: one call, or one kernel execution (cpu_time_us 0).

@@ -25,16 +25,18 @@ class RowsByName {
   std::unordered_map<std::string, size_t> index_;
 };
 
-// Kernels have neither time on the host nor anything below.
-bool is_layer(const ModelNode& node) { return !node.children.empty() || node.cpu_time_us > 0; }
+void include(std::optional<Durations>& each, const Durations& more) {
+  each = each ? Durations{std::min(each->min_us, more.min_us), std::max(each->max_us, more.max_us)} : more;
+}
 
 void add_model(std::vector<SummaryNode>& into, const std::vector<const std::vector<ModelNode>*>& lists) {
   RowsByName rows(into);
   std::unordered_map<std::string, std::vector<const std::vector<ModelNode>*>> children;
   for (const auto* list : lists) {
     for (const ModelNode& node : *list) {
-      std::string name = is_layer(node) ? merged_name(node.name) : node.name;
+      std::string name = is_activity(node) ? node.name : merged_name(node.name);
       SummaryNode& row = rows.find(name);
+      if (is_activity(node)) include(row.each, {node.cuda_time_us, node.cuda_time_us});
       row.cuda_time_us += node.cuda_time_us;
       ++row.invocations;
       if (!node.children.empty()) children[name].push_back(&node.children);
@@ -71,6 +73,9 @@ std::string merged_name(std::string_view layer) {
   return std::string(layer.substr(0, digits)) + "*" + std::string(layer.substr(end));
 }
 
+bool is_activity(const SummaryNode& node) { return node.each || (node.children.empty() && node.cuda_time_us > 0); }
+bool is_activity(const ModelNode& node) { return node.children.empty() && node.cpu_time_us == 0; }
+
 std::vector<SummaryNode> summarize(const std::vector<ModelNode>& model) {
   std::vector<SummaryNode> summary;
   add_model(summary, {&model});
@@ -84,6 +89,7 @@ void add_summary(std::vector<SummaryNode>& into, const std::vector<SummaryNode>&
     SummaryNode& row = rows.find(node.name);
     row.cuda_time_us += node.cuda_time_us;
     row.invocations += node.invocations;
+    if (node.each) include(row.each, *node.each);
     add_summary(row.children, node.children);
   }
 }

@@ -13,6 +13,10 @@ namespace lamina {
 // `layers.1(weight=…)` become `layers.*`, `layers.*(weight=…)`.
 std::string merged_name(std::string_view layer);
 
+// Whether a row is of a kernel, memcpy or memset: these have neither time on the host nor anything below.
+bool is_activity(const SummaryNode& node);
+bool is_activity(const ModelNode& node);
+
 // Rows with the same path of merged names become one, in order of first appearance; `invocations` counts them.
 std::vector<SummaryNode> summarize(const std::vector<ModelNode>& model);
 

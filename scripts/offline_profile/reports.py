@@ -1,6 +1,4 @@
 """Tables on standard output, and the files of --json and --csv."""
-import csv
-import json
 import os
 import subprocess
 
@@ -63,38 +61,19 @@ def call(*command, **options):
 
 
 def write_files(lamina, profile, files, options):
-    if not files:
-        return
-    report = call(lamina, "json", profile, "--output", "-", stdout=subprocess.PIPE).stdout
-    steps = json.loads(report)
     for key, path in files.items():
+        text = call(lamina, *report_command(profile, key), "--output", "-", stdout=subprocess.PIPE).stdout
         try:
             # "x": another program may have made it during the run.
-            with open(path, "w" if options.force else "x", encoding="utf-8", newline="") as file:
-                if key == "json":
-                    file.write(report.decode())
-                else:
-                    phase, table = key
-                    write_csv(file, steps.get(step_name(phase), {}).get(f"{table}_stats", []), table)
+            with open(path, "wb" if options.force else "xb") as file:
+                file.write(text)
         except OSError as error:
             raise Failure(f"cannot write {path}: {error.strerror}; the profile is in {profile}") from error
         say(f"wrote {path}")
 
 
-def write_csv(file, nodes, table):
-    """An index, the fields of the entry, and where the row stands in the tree (RFC 4180)."""
-    fields = {"model": ["name", "cpu_time_us", "cuda_time_us", "pct_cuda_time", "trace"],
-              "summary": ["name", "cuda_time_us", "pct_cuda_time", "invocations"]}[table]
-    writer = csv.writer(file)
-    writer.writerow(["", *fields, "depth", "path"])
-    for index, (entry, depth, path) in enumerate(rows(nodes)):
-        writer.writerow([index, *[entry[field] for field in fields], depth, path])
-
-
-def rows(nodes, depth=0, above=""):
-    """(entry, depth, path) depth first. Modules of the model table know their instance path; for all others it is the
-    parent's and the name."""
-    for node in nodes:
-        path = node.get("lamina", {}).get("path") or above + node["entry"]["name"]
-        yield node["entry"], depth, path
-        yield from rows(node["children"], depth + 1, path + "/")
+def report_command(profile, key):
+    if key == "json":
+        return "json", profile
+    phase, table = key
+    return "csv", profile, "--table", table, "--phase", step_name(phase)

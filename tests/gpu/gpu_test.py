@@ -367,6 +367,8 @@ def test_launchers(suite):
         "vllm::reshape_and_cache_kernel": r"reshape_and_cache\(float32\[1, 2, 64\], .*'auto', float\) <- raw_ops.so",
         "vllm::paged_attention_v1_kernel": r"paged_attention_v1\(float32\[1, 2, 64\], .*\) <- raw_ops.so",
     }
+    if suite.run([sys.executable, "-c", "import tvm_ffi"], status=None).returncode == 0:
+        expected["tvm_ffi_scale_kernel"] = r"tvm_ffi_scale\b.* <- TvmFfiFunction" + forward
     program = extension_program(suite, "launchers_program.py")
     for mode in ((), ("--graph",)):
         out = suite.folder("-".join(("launchers",) + mode))

@@ -2,9 +2,11 @@
 and misbehaviour of CUPTI that the simulation knows (tests/sim/sim.h).
 """
 import collections
+import itertools
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -131,6 +133,23 @@ def test_doors(suite):
         suite.compare("door-" + door, out, "".join(lines))
 
 
+def test_profiles_are_private(suite):
+    """Whoever makes the folder, and whatever the umask: nobody else can read it. Another's link is not followed."""
+    env = dict(suite.clean, LD_LIBRARY_PATH=os.path.join(suite.build, "sim"))
+    injected, run = suite.folder("private"), suite.folder("private-run")
+    suite.run(["bash", "-c", 'umask 0; exec "$@"', "bash"] + sim(suite, "sim_exit"), dict(env, LAMINA_OUT=injected, CUDA_INJECTION64_PATH=suite.library))
+    suite.run(["bash", "-c", 'umask 0; exec "$@"', "bash", suite.lamina, "run", "-o", run + "/", "--"] + sim(suite, "sim_exit"), env)
+    for folder in (injected, run):
+        places = [folder] + [os.path.join(folder, name) for name in os.listdir(folder)]
+        modes = [stat.S_IMODE(os.stat(place).st_mode) for place in places]
+        check(modes == [0o700, 0o600], f"{folder}: {[oct(mode) for mode in modes]}")
+    linked, target = suite.folder("private-link"), suite.folder("private-target")
+    os.makedirs(linked)
+    script = 'import os, sys\nos.symlink(sys.argv[1], f"{sys.argv[2]}/{os.uname().nodename}.{os.getpid()}.lamina")\nos.execv(sys.argv[3], sys.argv[3:])'
+    suite.run([sys.executable, "-c", script, target, linked] + sim(suite, "sim_exit"), dict(env, LAMINA_OUT=linked, CUDA_INJECTION64_PATH=suite.library))
+    check(not os.path.exists(target) and len(os.listdir(linked)) == 2, "a link was followed")
+
+
 def test_default_folder(suite):
     env = dict(suite.clean, LD_LIBRARY_PATH=os.path.join(suite.build, "sim"), CUDA_INJECTION64_PATH=suite.library)
     here = suite.folder("default-folder")
@@ -201,6 +220,8 @@ def test_ends(suite):
         steps = collections.Counter(entry["step"] for entry in suite.activities(profile))
         check(max(steps) >= 8 and all(steps[step] == 10 for step in range(1, 8)), f"{mode}: kernels a step {steps}")
         check("END MISSING" in suite.info(profile), f"{mode}: the missing end is not told")
+    for mode in ("_exit", "_Exit", "handler"):  # seen where the library comes before libc
+        whole(suite, "end-preloaded-" + mode, sim(suite, "sim_exit", mode), LD_PRELOAD=suite.library)
     profile, done = record(suite, "end-busy", sim(suite, "sim_exit", "busy", "20", "20"))
     check(done.returncode == 0 and "END MISSING" not in suite.info(profile), "exit with a launching thread")
 
@@ -237,10 +258,11 @@ def test_hanging_flush(suite):
 def test_forks(suite):
     # The leak check of a child waits for ever for the sanitizer's own lock, if another thread held that at the fork.
     no_leak_check = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-    for mode in ("before", "after", "exec", "vfork"):
-        profile, done = record(suite, "fork-" + mode, sim(suite, "sim_fork", mode), **no_leak_check)
+    for mode, preload in itertools.product(("before", "after", "exec", "vfork"), ({}, {"LD_PRELOAD": suite.library})):
+        name = "-".join(["fork", mode, *preload])
+        profile, done = record(suite, name, sim(suite, "sim_fork", mode), **no_leak_check, **preload)
         check(done.returncode == 0, f"{mode}: {done.returncode} {done.stderr}")
-        suite.compare("fork-" + mode, profile, done.stdout)
+        suite.compare(name, profile, done.stdout)
     _, done = record(suite, "fork-threads", sim(suite, "sim_fork", "threads"), **no_leak_check)
     check(done.returncode == 0, f"forks beside threads: {done.returncode} {done.stderr}")
 

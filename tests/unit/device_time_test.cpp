@@ -131,6 +131,16 @@ TEST(DeviceTime, GapsInsideOfAReplayAreNotTheHosts) {
   EXPECT_EQ(time_text(*phase(read_times(p), "decode").gpu), "span 125 busy 50 waiting 50 before 0");
 }
 
+TEST(DeviceTime, CommunicationIsKnownByItsName) {
+  ProfileBuilder p;
+  p.thread().launch(1).launch(2);
+  p.kernel(1, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 30, {.start = at(0), .stream = 8});
+  p.kernel(2, "gemm", 10, {.start = at(5), .stream = 7});
+  GpuTime time = *phase(read_times(p), "all").gpu;
+  EXPECT_EQ(time.communication_us, 30);
+  EXPECT_EQ(time.exposed_communication_us, 20);
+}
+
 TEST(DeviceTime, KernelsWithoutTimesAreLeftOut) {
   ProfileBuilder p;
   p.thread().launch(1).launch(2).launch(3);
@@ -265,6 +275,9 @@ void expect_same_rows(std::vector<SummaryNode> a, std::vector<SummaryNode> b) {
     EXPECT_NEAR(a[i].pct_cuda_time, b[i].pct_cuda_time, 1e-6);
     EXPECT_EQ(a[i].invocations, b[i].invocations);
     EXPECT_NEAR(a[i].idle_before_us, b[i].idle_before_us, 1e-6);
+    ASSERT_EQ(a[i].each.has_value(), b[i].each.has_value()) << a[i].name;
+    EXPECT_NEAR(a[i].each.value_or(Durations{}).min_us, b[i].each.value_or(Durations{}).min_us, 1e-6);
+    EXPECT_NEAR(a[i].each.value_or(Durations{}).max_us, b[i].each.value_or(Durations{}).max_us, 1e-6);
     expect_same_rows(std::move(a[i].children), std::move(b[i].children));
   }
 }

@@ -88,6 +88,17 @@ ProgramEnd run_shell(const std::string& script, const Variables& variables = {})
 
 // ---- variables
 
+TEST(RecorderVariables, PreloadKeepsWhatWasThere) {
+  RunOptions given = options();
+  EXPECT_EQ(value_of(given, "LD_PRELOAD"), "(not set)");
+  given.preload = true;
+  EXPECT_EQ(value_of(given, "LD_PRELOAD"), "/lib/liblamina_inject.so");
+  given.preloaded = "/x/libtcmalloc.so";
+  EXPECT_EQ(value_of(given, "LD_PRELOAD"), "/lib/liblamina_inject.so:/x/libtcmalloc.so");
+  given.recorder = "/my libs/liblamina_inject.so";
+  EXPECT_THROW(value_of(given, "LD_PRELOAD"), UsageError);
+}
+
 TEST(RecorderVariables, BothDoorsLeadToTheRecorder) {
   EXPECT_THAT(recorder_variables(options()), ElementsAre(Pair("CUDA_INJECTION64_PATH", "/lib/liblamina_inject.so"),
                                                          Pair("NVTX_INJECTION64_PATH", "/lib/liblamina_inject.so")));

@@ -33,12 +33,13 @@ TEST(NativeFrames, PlumbingIsLeftOut) {
       in("/x/raw_ops.so", "_Z30__device_stub__Z6kernelPfPf"), in("/x/raw_ops.so", "_Z6kernelPf"),
       in("/usr/bin/python3.12", "_PyEval_EvalFrameDefault"), in("/lib/libpython3.11.so.1.0", "PyObject_Call"),
       in("/x/raw_ops.so", "_ZN8pybind1112cpp_function10dispatcherEP7_objectS2_S2_"), in("/lib/libc.so.6", "__libc_start_call_main"),
-      in("/x/prog", "_start"), in("/x/raw_ops.so", "_ZSt8__invokeIRPFvvEJEEvOT_DpOT0_"),
+      in("/x/lib/python3.12/site-packages/tvm_ffi/core.cpython-312-x86_64-linux-gnu.so", ""), in("/x/libtvm_ffi.so", "TVMFFIFunctionCall"),
+      in("/x/tvm_ffi_ops.so", "__tvm_ffi_scale"), in("/x/prog", "_start"), in("/x/raw_ops.so", "_ZSt8__invokeIRPFvvEJEEvOT_DpOT0_"),
   };
   for (const CodePlace& place : plumbing) EXPECT_TRUE(is_plumbing(place, "_Z6kernelPf")) << place.module << " " << place.function;
   const CodePlace shown[] = {
       in("/x/prog", "main"), in("/x/raw_ops.so", ""), in("/x/raw_ops.so", "_Z7kernel2Pf"), in("/x/libcublas.so.13", ""),
-      in("/x/python_ops.so", ""), in("/x/raw_ops.so", "_Z17reshape_and_cacheRN2at6TensorE"), in("", ""),
+      in("/x/python_ops.so", ""), in("/x/tvm_ffi_ops.so", "scale"), in("/x/raw_ops.so", "_Z17reshape_and_cacheRN2at6TensorE"), in("", ""),
   };
   for (const CodePlace& place : shown) EXPECT_FALSE(is_plumbing(place, "_Z6kernelPf")) << place.module << " " << place.function;
 }

@@ -32,7 +32,7 @@ std::vector<std::string> lines(const std::string& text) {
 }
 
 // The first row of a summary table with one row of this name.
-std::string row_of(const std::string& name, Names names = Names::kShort) {
+std::string row_of(const std::string& name, Names names = Names::kCut) {
   return lines(summary_table({{name, 1, 2, 3, {}}}, names)).at(2);
 }
 
@@ -92,17 +92,42 @@ TEST(Tables, FullNamesLeaveTheTraceWhole) {
   EXPECT_THAT(model_table({{"kernel", 0, 1, 1, trace, {}}}, Names::kFull), HasSubstr(trace + "\n"));
 }
 
+TEST(Tables, ShortNamesAreOfKernelsOnly) {
+  SummaryNode kernel{.name = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)",
+                     .children = {}, .each = Durations{}};
+  std::vector<SummaryNode> tree = {{"Linear(weight=bfloat16[4, 4])", 1, 1, 1, {kernel}}};
+  EXPECT_THAT(summary_table(tree, Names::kShort), HasSubstr("\nLinear(weight=bfloat16[4, 4])  "));
+  EXPECT_THAT(summary_table(tree, Names::kShort), HasSubstr("\n|- vectorized_elementwise(add, float)  "));
+  EXPECT_THAT(summary_table(tree, Names::kCut), HasSubstr("\n|- void at::native::vectorized_elementwise_kernel<4, "));
+}
+
+TEST(Tables, ShortNamesOfAModelShortenTraces) {
+  std::vector<ModelNode> tree = {{"Linear(a)", 1, 1, 1, "", {{"scale_kernel(float*)", 0, 1, 1, "mul(a) <- forward(b)", {}}}}};
+  EXPECT_THAT(model_table(tree, Names::kShort), HasSubstr("\n|- scale  "));
+  EXPECT_THAT(model_table(tree, Names::kShort), HasSubstr(" | mul(a) <- forward  "));
+  EXPECT_THAT(model_table(tree, Names::kShort), HasSubstr("\nLinear(a)  "));
+}
+
+TEST(Tables, KernelsAreARowEach) {
+  KernelRow row{"gemm_kernel(float*)", 3, 7.5, 1, 4, 100, {"qkv", "o\nproj"}, {"m/qkv", "m/o"}};
+  auto table = lines(kernel_table({row}, {}, Names::kShort));
+  ASSERT_EQ(table.size(), 3u);
+  EXPECT_EQ(table[2], "gemm" + spaces(56) + " |          3 |         7.50 |       2.50 |       1.00 |       4.00 |        100.00 | gemm          | qkv, o proj" + spaces(29));
+  EXPECT_EQ(table[1], std::string(table[2].size(), '='));
+  EXPECT_THAT(kernel_table({row}, {}, Names::kFull), HasSubstr("\ngemm_kernel(float*) "));
+}
+
 TEST(Tables, PathsAreAColumnOfTheirOwn) {
   std::vector<ModelNode> tree = {{"Model", 1, 2, 100, "", {{"k", 0, 2, 100, "mm(a)", {}}}, "Root.model"}};
   auto plain = lines(model_table(tree));
-  auto with_paths = lines(model_table(tree, Names::kShort, Paths::kShown));
+  auto with_paths = lines(model_table(tree, Names::kCut, Paths::kShown));
   EXPECT_EQ(with_paths.at(0), plain.at(0) + " | path" + spaces(56));
   EXPECT_EQ(with_paths.at(1), plain.at(1) + std::string(63, '='));
   EXPECT_EQ(with_paths.at(2), plain.at(2) + " | Root.model" + spaces(50));
   EXPECT_EQ(with_paths.at(3), plain.at(3) + " | " + spaces(60));
   tree[0].path = std::string(100, 'p');
   EXPECT_THAT(model_table(tree, Names::kFull, Paths::kShown), HasSubstr(" | " + tree[0].path + "\n"));
-  EXPECT_THAT(model_table(tree, Names::kShort, Paths::kShown), HasSubstr(" | " + std::string(57, 'p') + "...\n"));
+  EXPECT_THAT(model_table(tree, Names::kCut, Paths::kShown), HasSubstr(" | " + std::string(57, 'p') + "...\n"));
 }
 
 TEST(Tables, ADeepTreeIsIndentedByItsDepth) {

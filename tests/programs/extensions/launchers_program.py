@@ -2,7 +2,7 @@
 
 launchers_program.py [--graph] [--steps N]
 
-nano_ops, stripped_ops, capi_ops, Triton, CuPy, ctypes, cffi and raw_ops launch one kernel each (raw_ops: three) in a step, on
+nano_ops, stripped_ops, capi_ops, Triton, CuPy, ctypes, cffi, TVM FFI and raw_ops launch one kernel each (raw_ops: three) in a step, on
 the stream that PyTorch has made current. What is not installed or not built is left out, with a line on standard error.
 
 --graph: the steps are replays of one CUDA graph.
@@ -134,6 +134,36 @@ class CffiLibrary(nn.Module):
             raise RuntimeError(f"ctypes_scale: CUDA error {error}")
 
 
+class TvmFfiFunction(nn.Module):
+    """A function behind TVM's FFI, compiled at run time. It comes with the stream that PyTorch has made current."""
+
+    factor = 1
+    source = """
+    #include <tvm/ffi/container/tensor.h>
+    #include <tvm/ffi/extra/c_env_api.h>
+
+    __global__ void tvm_ffi_scale_kernel(float* data, int count, float factor) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < count) data[i] *= factor;
+    }
+
+    void tvm_ffi_scale(tvm::ffi::TensorView values, double factor) {
+      constexpr int kThreads = 256;
+      const int count = static_cast<int>(values.size(0));
+      auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(values.device().device_type, values.device().device_id));
+      auto* data = static_cast<float*>(values.data_ptr());
+      tvm_ffi_scale_kernel<<<(count + kThreads - 1) / kThreads, kThreads, 0, stream>>>(data, count, static_cast<float>(factor));
+    }"""
+
+    def __init__(self):
+        super().__init__()
+        cpp = importlib.import_module("tvm_ffi.cpp")
+        self.module = cpp.load_inline(name="tvm_ffi_ops", cuda_sources=self.source, functions=["tvm_ffi_scale"])
+
+    def forward(self, values):
+        self.module.tvm_ffi_scale(values, float(self.factor))
+
+
 class CapiOps(nn.Module):
     """An extension in plain C on the driver API, in the context that PyTorch has made current. It fills what it is given."""
 
@@ -181,7 +211,7 @@ class RawOps(nn.Module):
         return self.out.mean().item()
 
 
-KINDS = (NanoOps, StrippedOps, TritonKernel, CupyKernel, CtypesLibrary, CffiLibrary, CapiOps, RawOps)
+KINDS = (NanoOps, StrippedOps, TritonKernel, CupyKernel, CtypesLibrary, CffiLibrary, TvmFfiFunction, CapiOps, RawOps)
 
 
 class Launchers(nn.Module):

@@ -1,6 +1,6 @@
-// Ways to end: sim_exit return|exit|_exit|quick|abort|kill|busy [STEPS [MILLISECONDS]]. STEPS steps are made, with a
+// Ways to end: sim_exit return|exit|_exit|_Exit|handler|quick|abort|kill|busy [STEPS [MILLISECONDS]]. STEPS steps are made, with a
 // pause of MILLISECONDS behind each. `busy` returns while another thread goes on launching: its kernels are not
-// counted.
+// counted. `handler` ends in a signal handler.
 #include <signal.h>
 
 #include <chrono>
@@ -29,6 +29,11 @@ void launch_forever() {
 int end(std::string_view mode) {
   if (mode == "exit") exit(0);
   if (mode == "_exit") _exit(0);
+  if (mode == "_Exit") _Exit(0);
+  if (mode == "handler") {
+    signal(SIGTERM, [](int) { _exit(0); });
+    raise(SIGTERM);
+  }
   if (mode == "quick") quick_exit(0);
   if (mode == "abort") abort();
   if (mode == "kill") kill(getpid(), SIGKILL);
