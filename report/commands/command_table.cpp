@@ -41,10 +41,10 @@ void check_options(const TableOptions& options) {
 
 LayerReport load(const TableOptions& options) {
   LoadOptions load;
-  load.gpu_time = options.idle;
-  if (!options.model()) load.steps = StepDetail::kNone;
   if (!options.phase.empty()) load.phase = options.phase;
   load.rank = options.rank;
+  load.gpu_time = options.idle;
+  if (!options.model()) load.steps = StepDetail::kNone;
   if (!options.stacks.empty()) load.stacks = options.stacks == "full" ? StackView::kFull : StackView::kLayers;
   LayerReport report = load_report(options.profile, load);
   bool timed = std::ranges::any_of(report.phases, [](const PhaseReport& phase) { return phase.gpu.has_value(); });
@@ -77,6 +77,7 @@ void print_tables(const TableOptions& options) {
   std::string names = !options.names.empty() ? options.names : options.kernel() ? "short" : "cut";
   TableLook look{kNames.at(names), options.paths ? Paths::kShown : Paths::kHidden, groups};
   LayerReport report = load(options);
+  if (options.idle) check_idle(report, options);
   std::vector<Choice> choices = choose(report, options.phase, options.profile);
   check_choices(kind, choices);
   std::erase_if(choices, kind.is_empty);

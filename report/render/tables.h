@@ -19,7 +19,7 @@ enum class Names {
 std::string summary_table(const std::vector<SummaryNode>& roots, Names names = Names::kCut);
 
 // The summary table with two columns more: the idle time of the GPU before each row, and its percentage of the span of `time`.
-std::string idle_table(const std::vector<SummaryNode>& roots, const GpuTime& time, Names names = Names::kShort);
+std::string idle_table(const std::vector<SummaryNode>& roots, const GpuTime& time, Names names = Names::kCut);
 
 enum class Paths {
   kHidden,

@@ -30,9 +30,9 @@ uint32_t LayerTree::name_id(std::string_view text) {
   return found->second;
 }
 
-uint32_t LayerTree::new_node(uint32_t parent, uint32_t name, Order order) {
+uint32_t LayerTree::new_node(uint32_t parent, uint32_t name, bool is_activity, Order order) {
   uint32_t depth = parent != 0 ? summary_[parent].depth + 1 : 0;
-  summary_.push_back({.parent = parent, .name = name, .depth = depth, .order = order});
+  summary_.push_back({.parent = parent, .name = name, .depth = depth, .is_activity = is_activity, .order = order, .sums = {}});
   return static_cast<uint32_t>(summary_.size() - 1);
 }
 
@@ -46,7 +46,7 @@ LayerTree::Phase& LayerTree::find_phase(std::string_view name) {
   if (found != phases_.end()) return *found;
   Phase& phase = phases_.emplace_back();
   phase.name = name;
-  phase.summary_root = new_node(0, 0, {});
+  phase.summary_root = new_node(0, 0, false, {});
   return phase;
 }
 
@@ -80,7 +80,7 @@ void LayerTree::set_sequences(std::string_view name, uint32_t number, uint64_t s
 uint32_t LayerTree::summary_child(uint32_t parent, uint32_t name, bool activity, Order order) {
   uint64_t key = static_cast<uint64_t>(parent) << 32 | name | (activity ? kActivityBit : 0);
   auto [found, added] = summary_children_.try_emplace(key);
-  if (added) *found = new_node(parent, name, order);
+  if (added) *found = new_node(parent, name, activity, order);
   Node& node = summary_[*found];
   node.order = std::min(node.order, order);
   return *found;
@@ -106,7 +106,8 @@ uint32_t LayerTree::summary_name(uint32_t name) {
 Position LayerTree::enter(Position parent, LayerName call, Order order) {
   if (summary_[parent.summary].depth >= kMaxDepth) return parent;
   Position position{summary_child(parent.summary, summary_name(call.name), false, order), 0, parent.step};
-  count(position, 0);
+  ++summary_[position.summary].sums.invocations;
+  if (RowSums* row = step_row(position)) ++row->invocations;
   if (parent.model != 0) {
     position.model = model_child(parent.model, call.name, order);
     ModelRow& row = model_[position.model];
@@ -115,15 +116,9 @@ Position LayerTree::enter(Position parent, LayerName call, Order order) {
   return position;
 }
 
-// One invocation of a row of the summary, and so much time of its own.
-void LayerTree::count(Position at, double us) {
-  Node& node = summary_[at.summary];
-  node.cuda_us += us;
-  ++node.invocations;
-  if (at.step == 0 || !options_.step_summaries) return;
-  StepRows::Row& row = kept_[at.step].rows.at(at.summary);
-  row.cuda_us += us;
-  ++row.invocations;
+// What the step adds to the row, if that is kept.
+RowSums* LayerTree::step_row(Position at) {
+  return at.step != 0 && options_.step_summaries ? &kept_[at.step].rows.at(at.summary) : nullptr;
 }
 
 void LayerTree::add_cpu_time(Position call, double us) {
@@ -139,8 +134,8 @@ uint32_t LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace,
     parent = row->second;
   }
   uint32_t leaf = summary_child(parent.summary, name, true, order);
-  note_duration(summary_[leaf], us);
-  count({leaf, 0, parent.step}, us);
+  summary_[leaf].sums.add_activity(us);
+  if (RowSums* row = step_row({leaf, 0, parent.step})) row->add_activity(us);
   if (parent.model == 0 || !options_.activities) return leaf;
   ModelRow& row = model_[model_child(parent.model, name, order)];
   row.cuda_us += us;
@@ -148,14 +143,8 @@ uint32_t LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace,
   return leaf;
 }
 
-void LayerTree::note_duration(Node& row, double us) {
-  row.min_us = row.activity ? std::min(row.min_us, us) : us;
-  row.max_us = std::max(row.max_us, us);
-  row.activity = true;
-}
-
 void LayerTree::add_idle(Position row, double us) {
-  summary_[row.summary].idle_us += us;
+  summary_[row.summary].sums.idle_us += us;
   if (row.step != 0) kept_[row.step].rows.at(row.summary).idle_us += us;
 }
 
@@ -255,11 +244,14 @@ class LayerTree::Finisher {
     return step;
   }
 
-  static void add_children(SummaryNode& row) {
+  SummaryNode summary_row(const Node& node, const RowSums& sums, std::vector<SummaryNode> children) const {
+    SummaryNode row{tree_.names_[node.name], sums.cuda_us, 0, static_cast<double>(sums.invocations), std::move(children), sums.idle_us};
+    if (node.is_activity) row.each = {sums.min_us, sums.max_us};
     for (const SummaryNode& child : row.children) {
       row.cuda_time_us += child.cuda_time_us;
       row.idle_before_us += child.idle_before_us;
     }
+    return row;
   }
 
   // To the summary of a model tree, which has the same rows by name. Gives the sum.
@@ -279,12 +271,7 @@ class LayerTree::Finisher {
 
   std::vector<SummaryNode> summary_rows(uint32_t parent) const {
     std::vector<SummaryNode> rows;
-    for (uint32_t id : summary_children_[parent]) {
-      const Node& node = tree_.summary_[id];
-      rows.push_back({tree_.names_[node.name], node.cuda_us, 0, static_cast<double>(node.invocations), summary_rows(id), node.idle_us});
-      if (node.activity) rows.back().each = {node.min_us, node.max_us};
-      add_children(rows.back());
-    }
+    for (uint32_t id : summary_children_[parent]) rows.push_back(summary_row(tree_.summary_[id], tree_.summary_[id].sums, summary_rows(id)));
     return rows;
   }
 
@@ -294,10 +281,7 @@ class LayerTree::Finisher {
     auto in_step = [&](uint32_t id) { return step.row(id).invocations > 0; };
     rows.reserve(static_cast<size_t>(std::ranges::count_if(summary_children_[parent], in_step)));
     for (uint32_t id : summary_children_[parent]) {
-      if (!in_step(id)) continue;
-      StepRows::Row row = step.row(id);
-      rows.push_back({tree_.names_[tree_.summary_[id].name], row.cuda_us, 0, static_cast<double>(row.invocations), step_rows(id, step), row.idle_us});
-      add_children(rows.back());
+      if (in_step(id)) rows.push_back(summary_row(tree_.summary_[id], step.row(id), step_rows(id, step)));
     }
     return rows;
   }

@@ -114,12 +114,9 @@ class LayerTree {
     uint32_t parent = 0;
     uint32_t name = 0;
     uint32_t depth = 0;
+    bool is_activity = false;
     Order order;
-    double cuda_us = 0;  // of its own activities; sums of the subtree are made by finish()
-    double idle_us = 0;  // the GPU's, before them
-    double min_us = 0, max_us = 0;  // of one of its own activities
-    uint64_t invocations = 0;
-    bool activity = false;
+    RowSums sums;  // those of the subtree are made by finish()
   };
   // A row of the model tree.
   struct ModelRow {
@@ -149,15 +146,14 @@ class LayerTree {
     std::map<uint32_t, uint32_t> kept;  // by number: the step in kept_, of those that are
   };
 
-  uint32_t new_node(uint32_t parent, uint32_t name, Order order);
+  uint32_t new_node(uint32_t parent, uint32_t name, bool is_activity, Order order);
   uint32_t new_row(uint32_t parent, uint32_t name, Order order);
   uint32_t summary_child(uint32_t parent, uint32_t name, bool activity, Order order);
   uint32_t model_child(uint32_t parent, uint32_t name, Order order);
   Phase& find_phase(std::string_view name);
 
   uint32_t summary_name(uint32_t name);
-  void count(Position at, double us);
-  static void note_duration(Node& row, double us);
+  RowSums* step_row(Position at);
 
   Options options_;
   std::vector<std::string> names_{""};
