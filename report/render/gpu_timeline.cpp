@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "report/load/progress.h"
 #include "report/names/kernel_name.h"
 
 namespace lamina {
@@ -19,8 +21,8 @@ std::string microseconds(uint64_t ns) { return fmt::format("{}.{:03}", ns / 1000
 // When a kernel was launched, as far as it is known.
 std::string launch_text(const HostLaunch& launch) {
   std::string after = microseconds(launch.after);
-  if (launch.before == HostLaunch::kUnknown) return "after " + after + " us";
-  return "between " + after + " and " + microseconds(launch.before) + " us";
+  if (launch.gap == HostLaunch::kLong) return "after " + after + " us";
+  return "between " + after + " and " + microseconds(launch.after + launch.gap) + " us";
 }
 
 }  // namespace
@@ -56,10 +58,12 @@ void GpuTimeline::add(const Activity& activity, Position position, uint32_t trac
   Ran ran{scope_.since_start(activity.start), activity.duration, site(activity, trace), position.model, activity.correlation, kNoLaunch};
   if (auto launch = host_.find_launch(activity.correlation, activity.graph_node == 0)) {
     ran.launch = *launch;
-    HostLaunch& launched = host_.launch(*launch);
-    launched.first_start = std::min(launched.first_start, ran.start);
+    if (activity.graph_node != 0) {
+      auto [first, added] = first_starts_.try_emplace(*launch, ran.start);
+      first->second = std::min(first->second, ran.start);
+    }
   }
-  last_time_ = std::max(last_time_, ran.start + ran.duration);
+  last_time_ = std::max(last_time_, ran.end());
   devices_[activity.device].streams[activity.stream].ran.push_back(ran);
 }
 
@@ -161,19 +165,22 @@ void GpuTimeline::draw_activity(const Ran& ran, const Path& path, Track track) {
   add_text("launched", launch);
   scope_.events.begin(track, ran.start, {name, kCategories[static_cast<size_t>(site.kind)], path.layer.empty() ? kNoModule : path.layer, args});
   draw_arrow(ran, track);
-  scope_.events.end(track, ran.start + ran.duration);
+  scope_.events.end(track, ran.end());
 }
 
 // A mark where it was launched, and an arrow from there. One for each launch: to the first of its kernels, when a graph has many.
 void GpuTimeline::draw_arrow(const Ran& ran, Track track) {
   if (ran.launch == kNoLaunch) return;
-  HostLaunch& launch = host_.launch(ran.launch);
-  if (launch.first_start != ran.start) return;
-  launch.first_start = HostLaunch::kUnknown;
+  const Site& site = sites_[ran.site];
+  if (site.graph_node != 0) {
+    auto first = first_starts_.find(ran.launch);
+    if (first == first_starts_.end() || first->second != ran.start) return;
+    first_starts_.erase(first);
+  }
+  const HostLaunch& launch = host_.launch(ran.launch);
   std::optional<Track> from = host_.track_of(launch);
   std::optional<uint64_t> moment = launch.moment(ran.start);
   if (!from || !moment) return;
-  const Site& site = sites_[ran.site];
   std::string name = site.graph_node != 0 ? "launch of a graph" : "launch of " + site_names_[ran.site];
   std::string when = launch_text(launch);
   TimelineArg args[] = {{"launched", std::string_view(when)}, {"correlation", uint64_t{ran.correlation}}};
@@ -182,14 +189,16 @@ void GpuTimeline::draw_arrow(const Ran& ran, Track track) {
 }
 
 void GpuTimeline::draw(Device& device, Stream& stream) {
-  std::stable_sort(stream.ran.begin(), stream.ran.end(), [](const Ran& a, const Ran& b) { return a.start < b.start; });
+  std::ranges::sort(stream.ran, {}, [](const Ran& ran) { return std::tuple(ran.start, ran.correlation, ran.end()); });
   Layers layers(*this, track(device, stream, 0));
   DisjointLanes lanes;
   Path path;
   uint64_t busy = 0;  // until when the first lane is
+  Progress progress("GPU timeline");
   for (size_t i = 0; i < stream.ran.size(); ++i) {
+    if (i % 4096 == 0) progress.at(i, stream.ran.size());
     const Ran& ran = stream.ran[i];
-    uint64_t end = ran.start + ran.duration;
+    uint64_t end = ran.end();
     // Copies between places of the device are recorded as going on long into the kernels behind them: these come first.
     bool is_memory = sites_[ran.site].kind != ActivityKind::kKernel;
     bool overlaps_next = i + 1 < stream.ran.size() && stream.ran[i + 1].start < end;

@@ -56,6 +56,8 @@ class GpuTimeline {
     uint32_t call;  // Position::model
     uint32_t correlation;
     uint32_t launch;  // number in the host timeline; kNoLaunch
+
+    uint64_t end() const { return start + duration; }
   };
   struct Stream {
     std::deque<Ran> ran;
@@ -89,6 +91,7 @@ class GpuTimeline {
   std::vector<Site> sites_;
   std::vector<std::string> site_names_;  // as they are shown
   std::unordered_map<Site, uint32_t, SiteHash> site_numbers_;
+  std::unordered_map<uint32_t, uint64_t> first_starts_;  // of graph launches that have no arrow yet: when their first kernel began
   std::unordered_map<uint32_t, std::pair<std::string, uint32_t>> steps_;  // phase and number, by the call that a step is
   std::unordered_map<uint32_t, std::string> step_names_;
   uint64_t untimed_ = 0, left_out_ = 0, last_time_ = 0;

@@ -20,10 +20,10 @@ constexpr const char* kCategories[] = {"layer", "op", "layer", "mark", "range"};
 }  // namespace
 
 std::optional<uint64_t> HostLaunch::moment(uint64_t start) const {
-  uint64_t latest = std::min(before, start);
+  uint64_t latest = gap != kLong ? std::min(after + gap, start) : start;
   if (latest < after + 2) return std::nullopt;
-  double gap = static_cast<double>((before != kUnknown ? before : latest) - after);
-  auto at = after + static_cast<uint64_t>(gap * share / (1u << 16));
+  uint64_t width = gap != kLong ? gap : latest - after;
+  uint64_t at = after + (width * share >> 16);
   return std::clamp(at < latest ? at : after + (latest - after) / 2, after + 1, latest - 1);
 }
 
@@ -67,11 +67,12 @@ HostTimeline::Thread& HostTimeline::thread_of(const Chunk& chunk, const ProcessD
 std::optional<uint64_t> HostTimeline::time(Thread& thread, uint64_t host_time, const ProcessDefinitions& definitions) {
   uint64_t realtime = definitions.realtime(host_time);
   if (realtime == 0) return std::nullopt;
-  thread.last = std::max(scope_.since_start(realtime), thread.last + 1);
+  uint64_t before = thread.last;
+  thread.last = std::max(scope_.since_start(realtime), before + 1);
   last_time_ = std::max(last_time_, thread.last);
   for (size_t i = 0; i < thread.waiting.size(); ++i) {
     HostLaunch& launch = launches_[thread.waiting[i]];
-    launch.before = thread.last;
+    launch.gap = static_cast<uint32_t>(std::min<uint64_t>(thread.last - before, HostLaunch::kLong));
     launch.share = static_cast<uint16_t>((i + 1) * (1u << 16) / (thread.waiting.size() + 1));
   }
   thread.waiting.clear();
@@ -117,9 +118,10 @@ void HostTimeline::enter_step(Thread& thread, uint32_t step, const ProcessDefini
 void HostTimeline::close(Thread& thread, size_t place, uint64_t end, const ProcessDefinitions& definitions) {
   auto range = thread.ranges.open()[place];
   std::optional<size_t> lane = thread.ranges.close(place);
-  for (uint32_t launch : range.what.launches) launches_[launch].lane = static_cast<uint16_t>(lane.value_or(kMaxLanes));
   if (!range.what.shown) return;
   if (!lane) return void(++left_out_);
+  uint16_t on = track(thread, *lane, definitions);
+  for (uint32_t launch : range.what.launches) launches_[launch].track = on;
   const ContextInfo* info = definitions.context(range.what.context);
   const Text& known = text(info ? info->name : 0, definitions);
   bool is_phase = info && info->kind == ContextKind::kPhase;
@@ -132,23 +134,22 @@ void HostTimeline::close(Thread& thread, size_t place, uint64_t end, const Proce
   add("path", known.path);
   add("domain", known.domain);
   if (range.what.begin_lost) args.push_back({"begin", "not known: records were lost"});
-  Track on = track(thread, *lane, definitions);
   TimelineLabel label{is_other ? kOtherRange : known.name, is_phase ? "phase" : known.category, {}, args};
-  scope_.events.slice(on, range.begin, end, label);
+  scope_.events.slice(tracks_[on], range.begin, end, label);
 }
 
 void HostTimeline::mark(Thread& thread, uint32_t string, uint64_t at, const ProcessDefinitions& definitions) {
-  if (thread.in_shown_step) scope_.events.instant(track(thread, 0, definitions), at, {definitions.text(string), "mark", {}});
+  if (thread.in_shown_step) scope_.events.instant(tracks_[track(thread, 0, definitions)], at, {definitions.text(string), "mark", {}});
 }
 
 void HostTimeline::launched(Thread& thread, const RecordView& record, const ProcessDefinitions& definitions) {
   constexpr uint8_t kNoActivity = kLaunchFailed | kLaunchCaptured | kLaunchNotCollected;
   if (record.header().flags & kNoActivity || thread.last == 0 || !thread.in_shown_step) return;
   auto number = static_cast<uint32_t>(launches_.size());
-  launches_.push_back({.after = thread.last, .thread = thread.number});
+  launches_.push_back({.after = thread.last});
   thread.waiting.push_back(number);
   if (thread.ranges.open().empty()) {
-    track(thread, 0, definitions);
+    launches_.back().track = track(thread, 0, definitions);
   } else {
     thread.ranges.open().back().what.launches.push_back(number);
   }
@@ -168,15 +169,15 @@ std::optional<uint32_t> HostTimeline::find_launch(uint32_t correlation, bool sin
 }
 
 std::optional<Track> HostTimeline::track_of(const HostLaunch& launch) const {
-  const std::vector<Track>& tracks = threads_.at(launch.thread).tracks;
-  return launch.lane < tracks.size() ? std::optional(tracks[launch.lane]) : std::nullopt;
+  return launch.track < tracks_.size() ? std::optional(tracks_[launch.track]) : std::nullopt;
 }
 
-Track HostTimeline::track(Thread& thread, size_t lane, const ProcessDefinitions& definitions) {
+uint16_t HostTimeline::track(Thread& thread, size_t lane, const ProcessDefinitions& definitions) {
   while (thread.tracks.size() <= lane) {
     auto info = definitions.threads().find(thread.number);
     bool has_number = thread.tracks.empty() && info != definitions.threads().end() && info->second.tid != 0;
-    thread.tracks.push_back({process_, has_number ? info->second.tid : scope_.new_number()});
+    thread.tracks.push_back(static_cast<uint16_t>(std::min<size_t>(tracks_.size(), HostLaunch::kNoTrack)));
+    tracks_.push_back({process_, has_number ? info->second.tid : scope_.new_number()});
   }
   return thread.tracks[lane];
 }
@@ -210,7 +211,7 @@ void HostTimeline::finish(const ProcessDefinitions& definitions) {
     std::string name(info != definitions.threads().end() ? definitions.text(info->second.name) : std::string_view("thread"));
     for (size_t lane = 0; lane < thread.tracks.size(); ++lane) {
       std::string lane_name = lane == 0 ? name : fmt::format("{} (overlapping ranges {})", name, lane);
-      scope_.events.track(thread.tracks[lane], lane_name, ++position);
+      scope_.events.track(tracks_[thread.tracks[lane]], lane_name, ++position);
     }
   }
 }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,13 +17,12 @@ namespace lamina {
 
 // Records hold no time of a launch. It lies between the NVTX events around it on its thread. Nanoseconds.
 struct HostLaunch {
-  static constexpr uint64_t kUnknown = UINT64_MAX;
+  static constexpr uint32_t kLong = UINT32_MAX;
+  static constexpr uint16_t kNoTrack = UINT16_MAX;
   uint64_t after = 0;
-  uint64_t before = kUnknown;
-  uint64_t first_start = kUnknown;  // of its kernels
-  uint32_t thread = 0;
+  uint32_t gap = kLong;       // from there to the next event; kLong: none came, or not for long
   uint16_t share = 1u << 15;  // of 2^16: launches of one gap stand at even distances in it, the first of two at 1/3
-  uint16_t lane = 0;          // of the innermost range around it; kMaxLanes: that is not shown
+  uint16_t track = kNoTrack;  // number of that of the innermost range around it
 
   // A moment inside of the gap, before the kernel at `start`. Nothing when that did not begin after `after`.
   std::optional<uint64_t> moment(uint64_t start) const;
@@ -38,7 +39,7 @@ class HostTimeline {
 
   // Number of the launch with this correlation id, if something is known of its time. One of a single activity is forgotten.
   std::optional<uint32_t> find_launch(uint32_t correlation, bool single);
-  HostLaunch& launch(uint32_t number) { return launches_[number]; }
+  const HostLaunch& launch(uint32_t number) const { return launches_[number]; }
   // Where a launch is shown: with the innermost range around it, once that has ended.
   std::optional<Track> track_of(const HostLaunch& launch) const;
 
@@ -56,7 +57,7 @@ class HostTimeline {
   struct Thread {
     uint32_t number;
     NestingLanes<Call> ranges = {};
-    std::vector<Track> tracks = {};  // by lane
+    std::vector<uint16_t> tracks = {};  // by lane: numbers
     uint32_t calls = 0;
     uint32_t next_sequence = 0;
     bool lost = false;  // a piece is missing: until the next ThreadState the open calls are not known
@@ -78,7 +79,7 @@ class HostTimeline {
   void close(Thread& thread, size_t place, uint64_t end, const ProcessDefinitions& definitions);
   void mark(Thread& thread, uint32_t string, uint64_t at, const ProcessDefinitions& definitions);
   void launched(Thread& thread, const RecordView& record, const ProcessDefinitions& definitions);
-  Track track(Thread& thread, size_t lane, const ProcessDefinitions& definitions);
+  uint16_t track(Thread& thread, size_t lane, const ProcessDefinitions& definitions);
   const Text& text(uint32_t string, const ProcessDefinitions& definitions);
 
   TimelineScope& scope_;
@@ -86,6 +87,7 @@ class HostTimeline {
   ProcessSteps& steps_;
   std::map<uint32_t, Thread> threads_;
   std::unordered_map<uint32_t, Text> texts_;
+  std::vector<Track> tracks_;
   std::deque<HostLaunch> launches_;
   std::unordered_map<uint32_t, uint32_t> by_correlation_;
   std::deque<uint32_t> correlations_;  // oldest first, answered ones too

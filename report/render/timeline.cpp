@@ -4,9 +4,45 @@
 
 #include <algorithm>
 
+#include "report/errors.h"
+
 namespace lamina {
 
 using namespace format;
+
+namespace {
+
+// Files are read until something ran on the GPU: what comes later in the file hardly happened before. Of the headers' own
+// times none is, as ranges may come before the recording starts.
+uint64_t start_of_file(const std::string& path) {
+  ProfileFile file(path);
+  ProcessDefinitions definitions;
+  uint64_t first_host = UINT64_MAX, first_gpu = UINT64_MAX;
+  Chunk chunk;
+  while (first_gpu == UINT64_MAX && file.next(chunk)) {
+    if (chunk.header.kind == ChunkKind::kActivity) first_gpu = chunk.header.base_time;
+    chunk.for_each([&](const RecordView& record) {
+      definitions.add(record);
+      auto range = record.as<PushRecord>();
+      if (record.header().kind == RecordKind::kPush && range) first_host = std::min(first_host, range->time);
+    });
+  }
+  uint64_t host = first_host != UINT64_MAX ? definitions.realtime(first_host) : 0;
+  return host != 0 ? std::min(host, first_gpu) : first_gpu;
+}
+
+}  // namespace
+
+uint64_t timeline_start(const std::string& profile) {
+  uint64_t start = UINT64_MAX;
+  for (const std::string& path : profile_files(profile)) {
+    try {
+      start = std::min(start, start_of_file(path));
+    } catch (const InputError&) {  // told when it is read
+    }
+  }
+  return start != UINT64_MAX ? start : 0;
+}
 
 Timeline::Parts::Parts(Timeline& timeline, const LayerTree& tree, const ProfileFile& file)
     : number(timeline.process_number(file)),
@@ -20,7 +56,8 @@ Timeline::Timeline(TimelineOptions options, const TimelineEvents& events)
 LayerTree::Options Timeline::tree_options() {
   LayerTree::Options options;
   options.details = [this](std::string_view phase, uint32_t step) { return phases_.wants({phase, step}); };
-  options.activities = false;
+  options.first_model = false;
+  options.only_calls = true;
   return options;
 }
 

@@ -24,6 +24,9 @@ struct TimelineOptions {
   bool full_names = false;
 };
 
+// The earliest time in the beginnings of the profile's files: CLOCK_REALTIME in ns. Throws InputError when there are none.
+uint64_t timeline_start(const std::string& profile);
+
 class Timeline {
  public:
   Timeline(TimelineOptions options, const TimelineEvents& events);

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,14 +12,12 @@
 
 namespace lamina {
 
-// A phase, a step of one such as decode_7, or all. Knows which phases there were.
+// A phase, a step of one such as decode_7, or all. Knows whether there was one.
 class PhaseChoice {
  public:
   explicit PhaseChoice(std::string wanted = "") : wanted_(std::move(wanted)) {}
 
   bool includes(PhaseStep step) {
-    uint32_t& steps = seen_[std::string(step.phase)];
-    steps = std::max(steps, step.number);
     bool fits = wants(step);
     found_ |= fits;
     return fits;
@@ -32,12 +28,10 @@ class PhaseChoice {
     return one && one->phase == step.phase && one->number == step.number;
   }
   bool found() const { return found_ || wanted_.empty(); }
-  const std::map<std::string, uint32_t>& seen() const { return seen_; }  // phases and their numbers of steps
 
  private:
   std::string wanted_;
   bool found_ = false;
-  std::map<std::string, uint32_t> seen_;
 };
 
 // The steps of one process.

@@ -4,28 +4,19 @@
 
 #include <iterator>
 
-#include "report/names/palette.h"
-
 namespace lamina {
 
 namespace {
 
 constexpr size_t kPieceBytes = 64u << 10;
 
-// Colours of chrome://tracing that have a name there (its color_scheme.html; another name is an error), as different from
-// each other as it has them. ui.perfetto.dev takes no colours: there slices of one name look alike.
+// Colours of chrome://tracing that have a name there (its color_scheme.html; another name is an error) and let black text be
+// read, neighbours as different as may be. ui.perfetto.dev takes no colours: there slices of one name look alike.
 constexpr std::string_view kColours[] = {
-    "thread_state_iowait", "thread_state_runnable",   "rail_load",           "yellow",         "rail_response",
-    "rail_animation",      "detailed_memory_dump",    "cq_build_passed",     "olive",          "thread_state_uninterruptible",
-    "cq_build_failed",     "background_memory_dump",  "bad",                 "light_memory_dump", "thread_state_unknown"};
+    "thread_state_runnable", "thread_state_iowait", "rail_load",        "yellow",                       "rail_response",
+    "rail_animation",        "cq_build_passed",     "cq_build_failed",  "background_memory_dump",       "thread_state_unknown",
+    "thread_state_running",  "bad",                 "cq_build_running", "thread_state_uninterruptible", "heap_dump_child_node_arrow"};
 constexpr std::string_view kNoColour = "generic_work";
-
-std::string_view colour_name(std::string_view key) {
-  if (key.starts_with('(')) return kNoColour;  // `(no module)`: no layer
-  uint32_t hash = 2166136261u;  // FNV-1a: the same on every machine
-  for (char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return kColours[(hash ^ hash >> 16) % std::size(kColours)];
-}
 
 template <typename... Args>
 void append(std::string& into, fmt::format_string<Args...> format, Args&&... args) {
@@ -105,11 +96,18 @@ void TraceJson::metadata(std::string_view key, Track track, std::string_view val
   close();
 }
 
+// The next colour for each new key: a hash would give two of a dozen layers the same one.
+std::string_view TraceJson::colour_of(std::string_view key) {
+  if (key.starts_with('(')) return kNoColour;  // `(no module)`: no layer
+  auto [known, added] = colours_.try_emplace(std::string(key), colours_.size() % std::size(kColours));
+  return kColours[known->second];
+}
+
 void TraceJson::label(const TimelineLabel& label) {
   text_ += ",\"name\":";
   append_json_string(text_, label.name);
   append(text_, ",\"cat\":\"{}\"", label.category);
-  if (!label.colour_key.empty()) append(text_, ",\"cname\":\"{}\"", colour_name(label.colour_key));
+  if (!label.colour_key.empty()) append(text_, ",\"cname\":\"{}\"", colour_of(label.colour_key));
   if (!label.args.empty()) args(label.args);
 }
 

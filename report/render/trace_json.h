@@ -1,11 +1,12 @@
 // Timeline events as JSON in the Trace Event Format (the document of that name by the Chromium project), which
-// ui.perfetto.dev and chrome://tracing open. Written event by event, nothing is kept.
+// ui.perfetto.dev and chrome://tracing open. Written event by event; nothing is kept but the colours given so far.
 #pragma once
 
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "report/render/timeline_events.h"
 
@@ -25,10 +26,12 @@ class TraceJson {
   void label(const TimelineLabel& label);
   void args(std::span<const TimelineArg> args);
   void close();
+  std::string_view colour_of(std::string_view key);
 
   std::function<void(std::string_view)> write_;
   std::string text_;  // that is still to be written
   uint64_t flows_ = 0;
+  std::unordered_map<std::string, size_t> colours_;  // by TimelineLabel::colour_key
 };
 
 // `text` as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD.

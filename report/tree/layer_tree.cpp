@@ -60,7 +60,7 @@ Position LayerTree::step(std::string_view name, uint32_t number) {
     if (model || options_.step_summaries) {
       phase.kept[number] = static_cast<uint32_t>(kept_.size());
       kept_.emplace_back().number = number;
-      if (model) kept_.back().model = new_row(0, 0, {});
+      if (model) kept_.back().model = options_.only_calls ? new_call(0, {}) : new_row(0, 0, {});
     }
   }
   auto kept = phase.kept.find(number);
@@ -93,6 +93,12 @@ uint32_t LayerTree::model_child(uint32_t parent, uint32_t name, Order order) {
   return row->second;
 }
 
+uint32_t LayerTree::new_call(uint32_t parent, LayerName call) {
+  if (calls_.size() >= kMaxCalls) return parent;
+  calls_.push_back({parent, call});
+  return static_cast<uint32_t>(calls_.size() - 1);
+}
+
 uint32_t LayerTree::summary_name(uint32_t name) {
   if (!options_.merge_instances) return name;
   if (name >= summary_names_.size()) summary_names_.resize(name + 1);
@@ -108,7 +114,8 @@ Position LayerTree::enter(Position parent, LayerName call, Order order) {
   Position position{summary_child(parent.summary, summary_name(call.name), false, order), 0, parent.step};
   ++summary_[position.summary].sums.invocations;
   if (RowSums* row = step_row(position)) ++row->invocations;
-  if (parent.model != 0) {
+  if (parent.model != 0 && options_.only_calls) position.model = new_call(parent.model, call);
+  if (parent.model != 0 && !options_.only_calls) {
     position.model = model_child(parent.model, call.name, order);
     ModelRow& row = model_[position.model];
     if (row.name == call.name) row.path = call.path;  // else it is the row of further calls
@@ -122,7 +129,7 @@ RowSums* LayerTree::step_row(Position at) {
 }
 
 void LayerTree::add_cpu_time(Position call, double us) {
-  if (call.model != 0) model_[call.model].cpu_us += us;
+  if (call.model != 0 && !options_.only_calls) model_[call.model].cpu_us += us;
 }
 
 Position LayerTree::enter_no_module(Position root) { return enter(root, {name_id(kNoModule)}, kLast); }
@@ -136,7 +143,7 @@ uint32_t LayerTree::add_activity(Position parent, uint32_t name, uint32_t trace,
   uint32_t leaf = summary_child(parent.summary, name, true, order);
   summary_[leaf].sums.add_activity(us);
   if (RowSums* row = step_row({leaf, 0, parent.step})) row->add_activity(us);
-  if (parent.model == 0 || !options_.activities) return leaf;
+  if (parent.model == 0 || options_.only_calls) return leaf;
   ModelRow& row = model_[model_child(parent.model, name, order)];
   row.cuda_us += us;
   row.trace = trace;
@@ -232,9 +239,10 @@ class LayerTree::Finisher {
     step.number = kept.number;
     step.gpu = kept.gpu;
     if (kept.sequences && !kept.disagree) step.metadata["num_running_seqs"] = *kept.sequences;
-    if (kept.model != 0) step.model = model_rows(kept.model);
+    bool has_model = kept.model != 0 && !tree_.options_.only_calls;
+    if (has_model) step.model = model_rows(kept.model);
     set_percentages(step.model);
-    if (kept.model != 0) {
+    if (has_model) {
       step.summary = summarize(step.model);
       add_idle(step.summary, phase.summary_root, kept.rows);
     } else {

@@ -44,6 +44,7 @@ struct LayerName {
 
 class LayerTree {
  public:
+  static constexpr size_t kMaxCalls = size_t{64} << 20;  // Options::only_calls: further ones are their callers
   // Deeper ranges fold into the one at this depth, so that what walks a report may recurse and JSON readers can read it.
   static constexpr uint32_t kMaxDepth = 400;
 
@@ -56,7 +57,8 @@ class LayerTree {
     // Rows of the model tree are bounded: further calls of a program without phases go into one row.
     size_t max_model_nodes = size_t{4} << 20;
     bool merge_instances = true;  // `layers.0`, `layers.1`, … are one row of the summary
-    bool activities = true;       // are rows of the model tree: for who wants to know its calls only, and many, it is memory
+    // Instead of a model tree only the calls in it, without a limit that a long run reaches: see call().
+    bool only_calls = false;
   };
 
   explicit LayerTree(Options options) : options_(std::move(options)) {}
@@ -93,12 +95,12 @@ class LayerTree {
   std::vector<std::string_view> path(Position position) const;
   std::string_view phase(Position position) const;
 
-  // A call in the model tree, by Position::model. A step is a call without a name, and 0 its parent.
+  // With Options::only_calls: a call by Position::model. A step is a call without a name, and 0 its parent.
   struct Call {
     uint32_t parent = 0;
     LayerName name;
   };
-  Call call(uint32_t model) const { return {model_[model].parent, {model_[model].name, model_[model].path}}; }
+  const Call& call(uint32_t model) const { return calls_[model]; }
 
   // A phase's name may be known late: `startup` or `all` of a process is decided by its first phase.
   void rename_phase(std::string_view from, std::string_view to);
@@ -150,6 +152,7 @@ class LayerTree {
   uint32_t new_row(uint32_t parent, uint32_t name, Order order);
   uint32_t summary_child(uint32_t parent, uint32_t name, bool activity, Order order);
   uint32_t model_child(uint32_t parent, uint32_t name, Order order);
+  uint32_t new_call(uint32_t parent, LayerName call);
   Phase& find_phase(std::string_view name);
 
   uint32_t summary_name(uint32_t name);
@@ -161,6 +164,7 @@ class LayerTree {
   std::unordered_map<std::string, uint32_t> name_ids_{{"", 0}};
   std::vector<Node> summary_ = std::vector<Node>(1);
   std::vector<ModelRow> model_ = std::vector<ModelRow>(1);
+  std::deque<Call> calls_ = std::deque<Call>(1);
   std::deque<Step> kept_ = std::deque<Step>(1);  // steps of which something is kept
   FlatMap<uint64_t, uint32_t> summary_children_{FlatMap<uint64_t, uint32_t>::Keys::kMixed};  // parent << 32 | name, the top bit for activities
   std::unordered_map<uint32_t, uint32_t> further_rows_;      // model parent: its row of what is past the limit

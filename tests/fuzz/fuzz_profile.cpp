@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@
 #include "report/render/info.h"
 #include "report/render/raw_json.h"
 #include "report/render/tables.h"
+#include "report/render/timeline.h"
+#include "report/render/trace_json.h"
 
 namespace lamina {
 namespace {
@@ -30,7 +34,11 @@ void run_report(const std::string& path) {
   observer.record = [](const RecordView& record, const ProcessDefinitions& definitions, const Chunk&) {
     raw_json(record, definitions).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   };
+<<<<<<< HEAD
   observer.activity = [&](const Activity&, Position position, auto&&...) {
+=======
+  observer.activity = [&](const Activity&, Position position, Placement, uint32_t, uint32_t, const ProcessDefinitions&) {
+>>>>>>> trace
     tree.path(position);
     tree.phase(position);
   };
@@ -47,6 +55,25 @@ void run_report(const std::string& path) {
   read_layerwise_json(json, "written");
 }
 
+// Whatever the profile says, the timeline is JSON, and its begins and ends match.
+void run_timeline(const std::string& path) {
+  std::string text;
+  TraceJson json([&](std::string_view piece) { text += piece; }, {});
+  TimelineEvents events = json.events();
+  Timeline timeline({.start = timeline_start(path)}, events);
+  LayerTree tree(timeline.tree_options());
+  read_profile(path, tree, std::nullopt, timeline.observer(tree));
+  json.finish();
+  std::map<uint64_t, int64_t> open;
+  for (const auto& event : nlohmann::json::parse(text)["traceEvents"]) {
+    if (event["ph"] == "B") ++open[event["tid"]];
+    if (event["ph"] == "E" && --open[event["tid"]] < 0) abort();
+  }
+  for (const auto& [track, count] : open) {
+    if (count != 0) abort();
+  }
+}
+
 }  // namespace
 
 void read_as_profile(std::span<const uint8_t> file) {
@@ -54,7 +81,9 @@ void read_as_profile(std::span<const uint8_t> file) {
   if (memory < 0) return;
   bool written = write(memory, file.data(), file.size()) == static_cast<ssize_t>(file.size());
   try {
-    if (written) run_report("/proc/self/fd/" + std::to_string(memory));
+    std::string path = "/proc/self/fd/" + std::to_string(memory);
+    if (written) run_report(path);
+    if (written) run_timeline(path);
   } catch (const InputError&) {
   }
   close(memory);

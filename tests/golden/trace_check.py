@@ -23,7 +23,8 @@ REQUIRED = {  # by phase of an event
 COLOURS = {
     "thread_state_uninterruptible", "thread_state_iowait", "thread_state_running", "thread_state_runnable", "thread_state_unknown",
     "background_memory_dump", "light_memory_dump", "detailed_memory_dump", "generic_work", "good", "bad", "terrible", "yellow", "olive",
-    "rail_response", "rail_animation", "rail_idle", "rail_load", "startup", "cq_build_passed", "cq_build_failed",
+    "rail_response", "rail_animation", "rail_idle", "rail_load", "startup", "heap_dump_child_node_arrow", "cq_build_running",
+    "cq_build_passed", "cq_build_failed",
 }
 Slice = collections.namedtuple("Slice", "begin end name category args")
 
@@ -148,6 +149,30 @@ class Timeline:
     def tracks(self):
         """(process, track) names to slices."""
         return {(self.names[track[0]], self.names[track]): slices for track, slices in self.slices.items()}
+
+
+    def outline(self, limit):
+        """Each track with its first slices, a line each: begin and duration in us, what it is, and how deep it lies."""
+        lines = []
+        for (process, name), slices in sorted(self.tracks().items()):
+            lines.append(f"== {process}: {name}: {len(slices)} slices")
+            around = []
+            for piece in slices[:limit]:
+                while around and around[-1] <= piece.begin:
+                    around.pop()
+                times = f"{piece.begin / 1000:14.3f} {(piece.end - piece.begin) / 1000:12.3f}"
+                lines.append(f"{times} {piece.category:7} {'  ' * len(around)}{piece.name}")
+                around.append(piece.end)
+        for number, ends in sorted(self.flows.items())[:limit]:
+            (start_track, start), (end_track, end) = ends["s"], ends["f"]
+            text = "; ".join(f"{key}: {value}" for key, value in self.slice_at(end_track, end).args.items())
+            lines.append(f"-> {number}: {self.names[start_track]} {start / 1000:.3f} to {self.names[end_track]} {end / 1000:.3f}")
+            lines.append(f"   {text}")
+        return "".join(line + "\n" for line in lines)
+
+    def slice_at(self, track, begin):
+        """The innermost slice that begins at this time."""
+        return [piece for piece in self.slices[track] if piece.begin == begin][-1]
 
 
 def read(path):
