@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace lamina {
@@ -26,6 +27,8 @@ void append(std::string& into, fmt::format_string<Args...> format, Args&&... arg
 }  // namespace
 
 void append_json_string(std::string& into, std::string_view text) {
+  auto stands_for_itself = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  if (std::ranges::all_of(text, stands_for_itself)) return void(into.append("\"").append(text).append("\""));
   into += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -26,7 +26,7 @@ COLOURS = {
     "rail_response", "rail_animation", "rail_idle", "rail_load", "startup", "heap_dump_child_node_arrow", "cq_build_running",
     "cq_build_passed", "cq_build_failed",
 }
-Slice = collections.namedtuple("Slice", "begin end name category args")
+Slice = collections.namedtuple("Slice", "begin end name category args order")
 
 
 class Timeline:
@@ -41,6 +41,7 @@ class Timeline:
         self.metadata = collections.Counter()
         self._open = collections.defaultdict(list)
         self._last = {}
+        self._orders = 0
         parsed = json.loads(data, parse_float=Decimal, object_pairs_hook=self._object)
         if parsed.get("displayTimeUnit") not in ("ns", "ms"):
             self.problem("displayTimeUnit is neither ns nor ms")
@@ -86,12 +87,13 @@ class Timeline:
                 self.problem(f"moves backward in time: {event}")
             self._last[track] = time
         if phase == "B":
-            self._open[track].append((time, event))
+            self._orders += 1
+            self._open[track].append((time, self._orders, event))
         elif phase == "E":
             if not self._open[track]:
                 return self.problem(f"ends nothing: {event}")
-            begin, opened = self._open[track].pop()
-            self._add_slice(track, begin, time, opened)
+            begin, order, opened = self._open[track].pop()
+            self._add_slice(track, begin, time, opened, order)
         elif phase == "X":
             self._add_slice(track, time, time + self._nanoseconds(event, "dur"), event)
         elif phase == "i":
@@ -108,12 +110,12 @@ class Timeline:
         if event["name"] == "process_name":
             self.names[event["pid"]] = event["args"]["name"]
 
-    def _add_slice(self, track, begin, end, event):
-        self.slices[track].append(Slice(begin, end, event["name"], event["cat"], event.get("args", {})))
+    def _add_slice(self, track, begin, end, event, order=0):
+        self.slices[track].append(Slice(begin, end, event["name"], event["cat"], event.get("args", {}), order))
 
     def _check_nesting(self):
         for track, slices in self.slices.items():
-            slices.sort(key=lambda s: (s.begin, -s.end))
+            slices.sort(key=lambda s: (s.begin, -s.end, s.order))
             around = []
             for piece in slices:
                 while around and around[-1].end <= piece.begin:

@@ -222,7 +222,10 @@ TEST(Timeline, SizesOfKernels) {
   append_record(records, RecordKind::kKernelSite, 0, 1, site);
   append_record(records, RecordKind::kActivity, 0, 1, ActivityRecord{{}, 1, 500, 0, 0});
   p.flush();
-  p.add_bytes(chunk_bytes({.kind = ChunkKind::kActivity, .base_time = kTimelineStart}, records));
+  ChunkHeader header{};
+  header.kind = ChunkKind::kActivity;
+  header.base_time = kTimelineStart;
+  p.add_bytes(chunk_bytes(header, records));
   auto args = draw(p).slice("stream 0", "k").args;
   EXPECT_EQ(args["grid"], "132,2,1");
   EXPECT_EQ(args["block"], "128,1,1");
@@ -279,7 +282,8 @@ TEST(Timeline, RangesThatNeverEndDoSoWithTheProcess) {
 TEST(Timeline, AfterALossTheOpenRangesAreKnownAgain) {
   ProfileBuilder p;
   both_clocks(p);
-  p.thread().push("outer").push("lost").flush();
+  p.thread().push("outer").push("lost");
+  p.flush();
   p.thread().pop().push("also lost");
   p.thread().lose();
   p.thread().state().pop().pop();
@@ -409,7 +413,7 @@ TEST(Timeline, RangesAroundAStepAreShownWithIt) {
   both_clocks(p);
   p.thread().push("serve").phase("warmup").push("w").pop().end_phase().phase("decode").push("d").pop().end_phase().pop();
   Drawn drawn = draw(p, "decode");
-  EXPECT_EQ(drawn.text(kHost), "1001000-1012000 serve\n  1007000-1011000 phase:decode\n    1009000-1010000 d\n");
+  EXPECT_EQ(drawn.text(kHost), "1001000-1014000 serve\n  1008000-1013000 phase:decode\n    1010000-1011000 d\n");
 }
 
 TEST(Timeline, StepsOfThreadsThatOverlapHaveTheirOwnTracks) {
