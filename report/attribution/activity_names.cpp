@@ -1,10 +1,10 @@
 #include "report/attribution/activity_names.h"
 
 #include <cxxabi.h>
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <memory>
+
+#include "report/format.h"
 
 namespace lamina {
 namespace {

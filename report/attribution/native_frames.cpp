@@ -1,10 +1,9 @@
 #include "report/attribution/native_frames.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "report/attribution/activity_names.h"
+#include "report/format.h"
 
 namespace lamina {
 namespace {

@@ -1,10 +1,9 @@
 #include "report/commands/choice.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/tree/step_name.h"
 
 namespace lamina {

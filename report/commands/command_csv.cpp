@@ -1,6 +1,4 @@
 // `lamina csv`: the tables of a profile as CSV, one to standard output or all to files.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -12,6 +10,7 @@
 #include "report/commands/commands.h"
 #include "report/commands/table_kinds.h"
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/load_report.h"
 #include "report/output.h"
 

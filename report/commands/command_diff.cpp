@@ -1,6 +1,4 @@
 // `lamina diff`: two profiles, layer by layer.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -10,6 +8,7 @@
 #include "report/commands/commands.h"
 #include "report/diff/changed_layers.h"
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/load_report.h"
 #include "report/output.h"
 #include "report/render/diff.h"

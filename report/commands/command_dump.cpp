@@ -1,10 +1,9 @@
 // `lamina dump`: the records of a profile, one JSON object a line. Kernels and memory operations come with their place:
 // when it is known, which may be after later records.
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "report/commands/commands.h"
+#include "report/format.h"
 #include "report/load/profile.h"
 #include "report/output.h"
 #include "report/render/raw_json.h"

@@ -1,12 +1,11 @@
 // `lamina html`: a profile as one HTML page.
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <memory>
 #include <set>
 
 #include "report/commands/choice.h"
 #include "report/commands/commands.h"
+#include "report/format.h"
 #include "report/load/load_report.h"
 #include "report/output.h"
 #include "report/render/html_page.h"

@@ -1,9 +1,8 @@
 // `lamina info`: what a profile holds and what it lacks.
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "report/commands/commands.h"
+#include "report/format.h"
 #include "report/output.h"
 #include "report/render/info.h"
 

@@ -1,11 +1,10 @@
 // `lamina json`: a profile as layerwise JSON.
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "report/commands/choice.h"
 #include "report/commands/commands.h"
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/layerwise_json.h"
 #include "report/load/load_report.h"
 #include "report/output.h"

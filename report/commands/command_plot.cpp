@@ -1,11 +1,10 @@
 // `lamina plot`: a profile as stacked bars, in a file for a talk or a paper.
-#include <fmt/format.h>
-
 #include <map>
 #include <memory>
 
 #include "report/commands/choice.h"
 #include "report/commands/commands.h"
+#include "report/format.h"
 #include "report/load/load_report.h"
 #include "report/output.h"
 #include "report/plot/canvas.h"

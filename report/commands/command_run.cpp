@@ -1,5 +1,4 @@
 // `lamina run` starts a program that records itself; `lamina env` prints the variables that make it do so.
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "report/commands/commands.h"
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/output.h"
 #include "report/run/child_process.h"
 #include "report/run/launch.h"

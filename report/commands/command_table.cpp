@@ -1,6 +1,4 @@
 // `lamina table`: the layers and kernels of a profile as text.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -10,6 +8,7 @@
 #include "report/commands/commands.h"
 #include "report/commands/table_kinds.h"
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/load_report.h"
 #include "report/output.h"
 
@@ -77,7 +76,6 @@ void print_tables(const TableOptions& options) {
   std::string names = !options.names.empty() ? options.names : options.kernel() ? "short" : "cut";
   TableLook look{kNames.at(names), options.paths ? Paths::kShown : Paths::kHidden, groups};
   LayerReport report = load(options);
-  if (options.idle) check_idle(report, options);
   std::vector<Choice> choices = choose(report, options.phase, options.profile);
   check_choices(kind, choices);
   std::erase_if(choices, kind.is_empty);

@@ -1,11 +1,10 @@
 // `lamina trace`: a profile as a timeline for ui.perfetto.dev and chrome://tracing.
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "report/commands/choice.h"
 #include "report/commands/commands.h"
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/profile.h"
 #include "report/output.h"
 #include "report/output_stream.h"

@@ -1,10 +1,9 @@
 #include "report/commands/table_kinds.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/render/csv.h"
 
 namespace lamina {

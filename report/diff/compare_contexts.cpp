@@ -1,11 +1,10 @@
 // What is different about the circumstances of two reports; see compare_reports.h.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "report/diff/compare_reports.h"
+#include "report/format.h"
 
 namespace lamina {
 namespace {

@@ -1,13 +1,12 @@
 #include "report/load/json_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
 #include "report/errors.h"
+#include "report/format.h"
 
 namespace lamina {
 namespace {

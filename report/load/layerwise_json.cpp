@@ -1,12 +1,11 @@
 #include "report/load/layerwise_json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/json_text.h"
 #include "report/tree/step_name.h"
 #include "report/tree/summarize.h"

@@ -1,7 +1,5 @@
 #include "report/load/load_report.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/layerwise_json.h"
 #include "report/load/profile.h"
 #include "report/load/report_context.h"

@@ -1,11 +1,10 @@
 #include "report/load/profile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/progress.h"
 #include "report/output.h"
 #include "report/records/read_ahead.h"

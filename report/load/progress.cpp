@@ -1,10 +1,10 @@
 #include "report/load/progress.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "report/format.h"
 #include "report/output.h"
 
 namespace lamina {

@@ -1,8 +1,7 @@
 #include "report/load/report_context.h"
 
-#include <fmt/format.h>
-
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/json_text.h"
 
 namespace lamina {

@@ -1,7 +1,5 @@
 #include "report/names/kernel_groups.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <sstream>
 
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/json_text.h"
 #include "report/names/kernel_groups_json.h"  // made from kernel_groups.json by CMake
 

@@ -1,13 +1,12 @@
 #include "report/names/shorten.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cctype>
 #include <set>
 #include <string_view>
 #include <unordered_map>
+
+#include "report/format.h"
 
 namespace lamina {
 namespace {
@@ -126,7 +125,7 @@ class Shortener {
     auto ways = ways_to_cut(name, limit_);
     std::ranges::stable_partition(ways, [&](const Pieces& pieces) { return tells_apart(pieces, text); });
     for (const Pieces& pieces : ways) {
-      auto [place, added] = taken_.insert(fmt::format("{}", fmt::join(pieces, kEllipsis)));
+      auto [place, added] = taken_.insert(fmt::join(pieces, kEllipsis));
       if (added) return *place;
     }
     for (size_t number = 2;; ++number) {

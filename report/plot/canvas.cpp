@@ -1,12 +1,11 @@
 #include "report/plot/canvas.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <memory>
 #include <numbers>
 #include <stdexcept>
 
+#include "report/format.h"
 #include "report/plot/drawing_libraries.h"
 
 namespace lamina {

@@ -1,9 +1,9 @@
 #include "report/plot/drawing_libraries.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
-
 #include <stdexcept>
+
+#include "report/format.h"
 
 namespace lamina {
 namespace {

@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/plot/canvas.h"
 
 namespace lamina {

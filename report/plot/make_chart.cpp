@@ -1,12 +1,10 @@
 // From a report to the bars of a chart.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <numeric>
 
+#include "report/format.h"
 #include "report/names/palette.h"
 #include "report/plot/chart.h"
 #include "report/plot/segments.h"
@@ -48,7 +46,7 @@ std::string gpu_names(const ordered_json& context) {
     std::string name = text.substr(at, text.find('\'', at) - at);
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::join(names, ", ");
 }
 
 std::string profile_name(std::string profile) {
@@ -73,7 +71,7 @@ std::string subtitle_of(const ordered_json& context, const ChartOptions& options
   if (parallel != "1") add("tensor parallel ", parallel);
   add("", gpu_names(context));
   if (options.ignore_sampler) parts.push_back("without sampler");
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return fmt::join(parts, ", ");
 }
 
 // ---- the bars

@@ -1,11 +1,10 @@
 #include "report/plot/panel.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "report/format.h"
 #include "report/names/shorten.h"
 
 namespace lamina {

@@ -1,11 +1,10 @@
 #include "report/plot/steps.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "report/commands/choice.h"
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/render/text.h"
 #include "report/tree/step_name.h"
 

@@ -1,6 +1,5 @@
 #include "report/records/profile_file.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <zstd.h>
 
@@ -9,6 +8,7 @@
 #include <filesystem>
 
 #include "report/errors.h"
+#include "report/format.h"
 
 namespace lamina {
 

@@ -1,9 +1,8 @@
 #include "report/render/csv.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "report/format.h"
 #include "report/load/layerwise_json.h"
 #include "report/names/kernel_name.h"
 #include "report/render/text.h"
@@ -83,7 +82,7 @@ ordered_json row_of(const KernelRow& kernel, const KernelGroups& groups) {
           {"pct_cuda_time", kernel.pct_cuda_time},
           {"group", groups.group_of(kernel.name)},
           {"short_name", short_kernel_name(kernel.name)},
-          {"layers", fmt::format("{}", fmt::join(kernel.layer_paths, "; "))}};
+          {"layers", fmt::join(kernel.layer_paths, "; ")}};
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "report/diff/changed_layers.h"
+#include "report/format.h"
 #include "report/names/kernel_name.h"
 #include "report/render/diff.h"
 #include "report/render/text.h"

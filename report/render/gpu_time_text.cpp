@@ -1,6 +1,6 @@
 #include "report/render/gpu_time_text.h"
 
-#include <fmt/format.h>
+#include "report/format.h"
 
 namespace lamina {
 namespace {

@@ -1,10 +1,9 @@
 #include "report/render/gpu_timeline.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 
+#include "report/format.h"
 #include "report/load/progress.h"
 #include "report/names/kernel_name.h"
 

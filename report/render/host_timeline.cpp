@@ -1,10 +1,9 @@
 #include "report/render/host_timeline.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "report/attribution/nvtx_message.h"
+#include "report/format.h"
 
 namespace lamina {
 

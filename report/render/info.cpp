@@ -1,10 +1,8 @@
 #include "report/render/info.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <numeric>
 
+#include "report/format.h"
 #include "report/render/gpu_time_text.h"
 
 namespace lamina {

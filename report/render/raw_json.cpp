@@ -1,6 +1,6 @@
 #include "report/render/raw_json.h"
 
-#include <fmt/format.h>
+#include "report/format.h"
 
 namespace lamina {
 

@@ -1,12 +1,11 @@
 #include "report/render/tables.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
 
+#include "report/format.h"
 #include "report/names/kernel_name.h"
 #include "report/names/trace_name.h"
 #include "report/render/text.h"
@@ -90,7 +89,7 @@ std::array<Cell, 9> cells(const KernelRow& row, const KernelGroups& groups, Name
            {{}, row.max_us},
            {{}, row.pct_cuda_time},
            {printable(groups.group_of(row.name))},
-           {printable(fmt::format("{}", fmt::join(row.layers, ", ")))}}};
+           {printable(fmt::join(row.layers, ", "))}}};
 }
 
 // Parents before children. Not recursive: a tree may be deep.
@@ -127,7 +126,7 @@ void append_row(std::string& table, std::span<const Column> columns, std::span<c
     if (columns[i].is_text) {
       append_text(table, row[i].text, columns[i].width);
     } else {
-      fmt::format_to(std::back_inserter(table), "{:>{}.{}f}", row[i].number, columns[i].width, columns[i].decimals);
+      fmt::append(table, "{:>{}.{}f}", row[i].number, columns[i].width, columns[i].decimals);
     }
   }
   table += '\n';

@@ -1,10 +1,9 @@
 #include "report/render/timeline.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "report/errors.h"
+#include "report/format.h"
 
 namespace lamina {
 

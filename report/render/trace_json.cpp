@@ -1,9 +1,8 @@
 #include "report/render/trace_json.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
+
+#include "report/format.h"
 
 namespace lamina {
 
@@ -18,11 +17,6 @@ constexpr std::string_view kColours[] = {
     "rail_animation",        "cq_build_passed",     "cq_build_failed",  "background_memory_dump",       "thread_state_unknown",
     "thread_state_running",  "bad",                 "cq_build_running", "thread_state_uninterruptible", "heap_dump_child_node_arrow"};
 constexpr std::string_view kNoColour = "generic_work";
-
-template <typename... Args>
-void append(std::string& into, fmt::format_string<Args...> format, Args&&... args) {
-  fmt::format_to(std::back_inserter(into), format, std::forward<Args>(args)...);
-}
 
 }  // namespace
 
@@ -53,7 +47,7 @@ TimelineEvents TraceJson::events() {
   };
   events.slice = [this](Track track, uint64_t begin, uint64_t end, const TimelineLabel& slice) {
     open("X", track, begin);
-    append(text_, ",\"dur\":{}.{:03}", (end - begin) / 1000, (end - begin) % 1000);
+    fmt::append(text_, ",\"dur\":{}.{:03}", (end - begin) / 1000, (end - begin) % 1000);
     label(slice);
     close();
   };
@@ -76,10 +70,10 @@ TimelineEvents TraceJson::events() {
     constexpr std::string_view kLabel = ",\"id\":{},\"cat\":\"launch\",\"name\":\"launch\"";
     ++flows_;
     open("s", from, time);
-    append(text_, kLabel, flows_);
+    fmt::append(text_, kLabel, flows_);
     close();
     open("f", to, to_time);
-    append(text_, kLabel, flows_);
+    fmt::append(text_, kLabel, flows_);
     text_ += ",\"bp\":\"e\"";
     close();
   };
@@ -90,12 +84,12 @@ TimelineEvents TraceJson::events() {
 // same wherever it stands.
 void TraceJson::open(std::string_view phase, Track track, uint64_t time) {
   text_ += text_.ends_with('[') ? "\n" : ",\n";
-  append(text_, "{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03}", phase, track.process, track.thread, time / 1000, time % 1000);
+  fmt::append(text_, "{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03}", phase, track.process, track.thread, time / 1000, time % 1000);
 }
 
 void TraceJson::metadata(std::string_view key, Track track, std::string_view value_key, std::string_view value) {
   open("M", track, 0);
-  append(text_, ",\"name\":\"{}\",\"args\":{{\"{}\":{}}}", key, value_key, value);
+  fmt::append(text_, ",\"name\":\"{}\",\"args\":{{\"{}\":{}}}", key, value_key, value);
   close();
 }
 
@@ -109,18 +103,18 @@ std::string_view TraceJson::colour_of(std::string_view key) {
 void TraceJson::label(const TimelineLabel& label) {
   text_ += ",\"name\":";
   append_json_string(text_, label.name);
-  append(text_, ",\"cat\":\"{}\"", label.category);
-  if (!label.colour_key.empty()) append(text_, ",\"cname\":\"{}\"", colour_of(label.colour_key));
+  fmt::append(text_, ",\"cat\":\"{}\"", label.category);
+  if (!label.colour_key.empty()) fmt::append(text_, ",\"cname\":\"{}\"", colour_of(label.colour_key));
   if (!label.args.empty()) args(label.args);
 }
 
 void TraceJson::args(std::span<const TimelineArg> args) {
   text_ += ",\"args\":{";
   for (const TimelineArg& arg : args) {
-    append(text_, "{}\"{}\":", &arg == args.data() ? "" : ",", arg.name);
+    fmt::append(text_, "{}\"{}\":", &arg == args.data() ? "" : ",", arg.name);
     if (auto text = std::get_if<std::string_view>(&arg.value)) append_json_string(text_, *text);
-    if (auto number = std::get_if<uint64_t>(&arg.value)) append(text_, "{}", *number);
-    if (auto sizes = std::get_if<std::array<int32_t, 3>>(&arg.value)) append(text_, "[{},{},{}]", (*sizes)[0], (*sizes)[1], (*sizes)[2]);
+    if (auto number = std::get_if<uint64_t>(&arg.value)) fmt::append(text_, "{}", *number);
+    if (auto sizes = std::get_if<std::array<int32_t, 3>>(&arg.value)) fmt::append(text_, "[{},{},{}]", (*sizes)[0], (*sizes)[1], (*sizes)[2]);
   }
   text_ += '}';
 }

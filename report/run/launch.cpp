@@ -1,12 +1,11 @@
 #include "report/run/launch.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "inject/record.h"
 #include "report/errors.h"
+#include "report/format.h"
 #include "report/load/json_text.h"
 
 namespace lamina {

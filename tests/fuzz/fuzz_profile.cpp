@@ -34,11 +34,7 @@ void run_report(const std::string& path) {
   observer.record = [](const RecordView& record, const ProcessDefinitions& definitions, const Chunk&) {
     raw_json(record, definitions).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   };
-<<<<<<< HEAD
   observer.activity = [&](const Activity&, Position position, auto&&...) {
-=======
-  observer.activity = [&](const Activity&, Position position, Placement, uint32_t, uint32_t, const ProcessDefinitions&) {
->>>>>>> trace
     tree.path(position);
     tree.phase(position);
   };

@@ -143,11 +143,7 @@ TEST_F(ActivityDecoderTest, TimesOfAllWidthsAreExact) {
   TemporaryFile file(p.bytes());
   LayerTree tree({});
   ProfileObserver observer;
-<<<<<<< HEAD
   observer.activity = [&](const Activity& a, auto&&...) {
-=======
-  observer.activity = [&](const Activity& a, Position, Placement, uint32_t, uint32_t, const ProcessDefinitions&) {
->>>>>>> trace
     seen.emplace_back(a.start, a.duration);
   };
   read_profile(file.path(), tree, std::nullopt, observer);

@@ -1,7 +1,6 @@
 // Busy and idle time of GPUs: by hand, and that rows and busy time add up on real profiles.
 #include "report/attribution/device_time.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 #include <random>
 
 #include "read_back.h"
+#include "report/format.h"
 #include "report/load/load_report.h"
 #include "report/render/gpu_time_text.h"
 

@@ -1,11 +1,12 @@
 #include "drawn_timeline.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "read_back.h"
+
+#include "report/format.h"
 
 namespace lamina {
 

@@ -1,11 +1,12 @@
 #include "read_back.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <numeric>
+
+#include "report/format.h"
 
 namespace lamina {
 
