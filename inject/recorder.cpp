@@ -336,6 +336,7 @@ void Recorder::after_fork_in_child() {
   // Left alone, not freed: another thread may have been inside.
   if (ThreadLog* logs = recorder.logs_.exchange(nullptr)) recorder.logs_before_fork_.push_back(logs);
   recorder.steps.forget_open();
+  recorder.stacks.python_end().forget_readers();
   if (!before || recorder.off()) return;
   if (ThreadLog* log = recorder.new_thread_log()) log->inherit(*before);
 }
