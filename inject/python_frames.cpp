@@ -175,7 +175,7 @@ bool PythonFrames::skips(const std::byte* frame) const { return layout_->minor >
 size_t PythonFrames::read(std::span<PythonFrame> frames) {
   State state = state_.load(std::memory_order_acquire);
   if (state < State::kUnchecked) return 0;
-  if (is_finalizing_()) return 0;  // then the states of other threads are freed
+  if (is_finalizing_()) return 0;  // then the states of other threads are freed, and soon this one
   auto* thread = static_cast<const std::byte*>(this_thread_state_());
   if (!thread) return 0;
   if (state == State::kUnchecked) [[unlikely]] {

@@ -1,6 +1,6 @@
 // The Python frames of the calling thread, read where CPython (3.10 to 3.13) keeps them. Nothing of Python's is called that
 // needs the GIL, which a launch may not hold: a thread's frames, and the code that they keep alive, change only while that
-// thread runs Python.
+// thread runs Python, or when Python ends (python_end.h).
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 #include "inject/recorder.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -150,6 +151,10 @@ void Recorder::run_writer() {
     finish();
   } catch (const std::exception& error) {
     log_line("the end of the profile is missing: %s", error.what());
+  }
+  // What the loader keeps for this thread of symbols that were not found would last until the thread has ended, and seem to be
+  // lost if the process ends between. The first call gives the text, the second frees it.
+  while (dlerror()) {
   }
   std::lock_guard lock(wake_mutex_);
   finished_ = true;
@@ -331,6 +336,7 @@ void Recorder::after_fork_in_child() {
   // Left alone, not freed: another thread may have been inside.
   if (ThreadLog* logs = recorder.logs_.exchange(nullptr)) recorder.logs_before_fork_.push_back(logs);
   recorder.steps.forget_open();
+  recorder.stacks.python_end().forget_readers();
   if (!before || recorder.off()) return;
   if (ThreadLog* log = recorder.new_thread_log()) log->inherit(*before);
 }

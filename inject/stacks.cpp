@@ -12,9 +12,16 @@ using namespace format;
 
 bool Stacks::open() {
   on_ = unwinder_.open();
-  if (on_) python_.find_interpreter();
+  if (on_) find_python();
   if (!on_) log_line("no call stacks: libunwind.so.8 was not found; install it, or put it beside liblamina_inject.so");
   return on_;
+}
+
+// True when it was just found.
+bool Stacks::find_python() {
+  bool found = python_.find_interpreter();
+  if (python_.has_interpreter()) python_end_.watch();
+  return found;
 }
 
 // ---- on the program's threads
@@ -173,7 +180,7 @@ uint32_t Stacks::leaf_of(uint32_t node, uint32_t kernel) {
 
 bool Stacks::take_new_places() {
   if (!on_) return false;
-  if (python_.find_interpreter()) forget_addresses();  // stacks were taken for such without Python
+  if (find_python()) forget_addresses();  // stacks were taken for such without Python
   uint64_t lost = 0;
   {
     std::lock_guard lock(mutex_);

@@ -15,6 +15,7 @@
 #include "inject/definitions.h"
 #include "inject/known_callers.h"
 #include "inject/loaded_modules.h"
+#include "inject/python_end.h"
 #include "inject/python_frames.h"
 #include "inject/symbolizer.h"
 #include "inject/unwinder.h"
@@ -47,7 +48,8 @@ class Stacks {
   // A launch has no stack because of the limits.
   void lose() { lost_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Of the calling thread.
+  // Around the use of what read_python() gives, which is of the calling thread.
+  PythonEnd& python_end() { return python_end_; }
   size_t read_python(std::span<PythonFrame> frames) { return python_.read(frames); }
 
   // Addresses may stand for other code from now on: a library has gone.
@@ -78,6 +80,7 @@ class Stacks {
     uint64_t offset;  // vaddr in the module, or the address
   };
 
+  bool find_python();
   void notice_unloads();
   uint32_t make_known(const SavedReturn* frames, const Unwinder::Unwound& unwound, KnownCallers& known);
   std::span<const SavedReturn> without_stale(std::span<const SavedReturn> frames, std::span<const PythonFrame> python) const;
@@ -92,6 +95,7 @@ class Stacks {
   Definitions& definitions_;
   Unwinder unwinder_;
   PythonFrames python_;
+  PythonEnd python_end_;
   Symbolizer symbolizer_;  // the writer's own
   bool on_ = false;
   std::array<std::atomic<uint64_t>, 32> durations_{};  // how many took less than 2^i us

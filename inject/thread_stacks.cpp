@@ -39,7 +39,8 @@ uint32_t ThreadStacks::find(Stacks& stacks, const uintptr_t* first, const char* 
   }
   if (known_as == kPastLimits) return stacks.lose(), 0;
   uint32_t native = known_as & ~kRunsPython;
-  std::span<const PythonFrame> python(python_.data(), known_as != native ? stacks.read_python(python_) : 0);
+  PythonEnd::Reader reader(known_as != native ? &stacks.python_end() : nullptr, this);
+  std::span<const PythonFrame> python(python_.data(), reader.may_read() ? stacks.read_python(python_) : 0);
   uint64_t hash = hash_of(native, python, kernel);
   Known& known = known_[hash % known_.size()];
   if (known.hash == hash && known.stack != 0) return known.stack;

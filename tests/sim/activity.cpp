@@ -10,6 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include <limits.h>
+#include <pthread.h>
+#include <unistd.h>
+
 #include "device.h"
 
 namespace sim {
@@ -212,6 +216,23 @@ void deliver(State& s, const std::vector<Buffer>& buffers) {
   s.work.notify_all();
 }
 
+// A destructor that asks for another round each time comes once more in the last round, behind those of other keys.
+void end_thread_slowly() {
+  static thread_local int rounds = 0;
+  static pthread_key_t key = [] {
+    pthread_key_t made;
+    pthread_key_create(&made, [](void* value) {
+      if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        pthread_setspecific(key, value);
+      } else {
+        usleep(static_cast<useconds_t>(options().slow_thread_end_ms * 1000));
+      }
+    });
+    return made;
+  }();
+  pthread_setspecific(key, &rounds);
+}
+
 }  // namespace
 
 void set_activity(CUpti_ActivityKind kind, bool on) { state().on[kind] = on; }
@@ -258,6 +279,7 @@ void deliver_full_buffers() {
 
 void flush(bool forced) {
   State& s = state();
+  if (options().slow_thread_end_ms != 0) end_thread_slowly();
   sleep_until(realtime() + options().flush_hang_ms * 1000000u);
   if (!s.complete || (options().withhold && !forced)) return;
   std::vector<Buffer> buffers;

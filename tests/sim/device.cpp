@@ -41,6 +41,7 @@ Options read_options() {
   o.zero_times_every = number("SIM_ZERO_TIMES_EVERY");
   o.internal_every = number("SIM_INTERNAL_EVERY");
   o.flush_hang_ms = number("SIM_FLUSH_HANG_MS");
+  o.slow_thread_end_ms = number("SIM_SLOW_THREAD_END_MS");
   return o;
 }
 

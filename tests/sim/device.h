@@ -14,7 +14,7 @@ struct Graph;
 
 struct Options {
   bool cupti_12, refuse_subscribe, cupti_thread, early, out_of_order, withhold, reuse_names;
-  uint64_t first_correlation, buffer_records, late, drop_every, zero_times_every, internal_every, flush_hang_ms;
+  uint64_t first_correlation, buffer_records, late, drop_every, zero_times_every, internal_every, flush_hang_ms, slow_thread_end_ms;
 };
 const Options& options();
 

@@ -13,6 +13,7 @@
 //   SIM_ZERO_TIMES_EVERY=N      every N-th record has no times
 //   SIM_INTERNAL_EVERY=N        behind every N-th launch the driver launches a kernel of its own, without callbacks
 //   SIM_FLUSH_HANG_MS=N         a flush takes N ms more
+//   SIM_SLOW_THREAD_END_MS=N    a thread that has flushed takes N ms more to end, when nearly all else of it is gone
 //   SIM_REUSE_NAMES=1           names of an unloaded module's kernels are overwritten by those of the next
 // The simulation ends the program with a message (abort) where real CUPTI would crash or hang: a null buffer, CUDA
 // calls or flushes inside of callbacks, CUPTI in a forked child.

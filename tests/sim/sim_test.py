@@ -255,6 +255,13 @@ def test_hanging_flush(suite):
     check("END MISSING" in suite.info(profile), "the missing end is not told")
 
 
+def test_slow_end_of_the_writer(suite):
+    """The process ends while its thread is half gone: nothing of that is leaked, nor waited for."""
+    begin = time.time()
+    whole(suite, "slow-thread-end", sim(suite, "sim_exit"), SIM_SLOW_THREAD_END_MS="20000")
+    check(time.time() - begin < 15, "the exit waits for the thread")
+
+
 def test_forks(suite):
     # The leak check of a child waits for ever for the sanitizer's own lock, if another thread held that at the fork.
     no_leak_check = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}

@@ -220,13 +220,13 @@ def test_deep_and_odd(suite):
 
 
 def test_threads_at_the_end_of_python(suite):
-    """Their states are freed while they launch."""
+    """Their states are freed while they launch: at any time, and when a thread has just found its own."""
     probe = os.path.join(suite.build, "lib", "python_frames_probe.so")
     for version, path in pythons().items():
         if supported(version):
-            command = [path, "-X", "dev", os.path.join(HERE, "launching_program.py"), "end", probe]
-            for attempt in range(2):
-                suite.record(f"end-{version}-{attempt}", command, LAMINA_TORCH="off", LD_LIBRARY_PATH=os.path.join(suite.build, "sim"))
+            for mode, preloaded in {"end": {}, "caught": {"LD_PRELOAD": probe}}.items():
+                command = [path, "-X", "dev", os.path.join(HERE, "launching_program.py"), mode, probe]
+                suite.record(f"{mode}-{version}", command, LAMINA_TORCH="off", LD_LIBRARY_PATH=os.path.join(suite.build, "sim"), **preloaded)
 
 
 def test_functions_made_anew(suite):

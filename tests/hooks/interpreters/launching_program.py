@@ -1,7 +1,8 @@
 """Launches kernels through ctypes from nested functions, on the simulated device: launching_program.py [MODE [PROBE]]
 
 MODE: threads, made (code that is freed and made anew), exit (an exit handler), deep, throw, odd (the name of a file is no plain
-string), end (threads that are in C when Python ends). Prints nothing. The call tree is the functions' own.
+string), end (threads that are in C when Python ends), caught (and are just about to read their state; PROBE is preloaded). Prints
+nothing. The call tree is the functions' own.
 """
 import atexit
 import ctypes
@@ -97,9 +98,11 @@ def odd():
 def end():
     probe = ctypes.CDLL(sys.argv[2], mode=ctypes.RTLD_GLOBAL)
     ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
-    for _ in range(2):
-        threading.Thread(target=lambda: [probe.launch_for(function, 20) for _ in range(1000)], daemon=True).start()
+    for _ in range(2):  # in C until the process ends: who wants the GIL back meanwhile is at the mercy of Python itself
+        threading.Thread(target=probe.launch_for, args=(function, 60000), daemon=True).start()
     time.sleep(0.1)
+    while "caught" in sys.argv and probe.caught() < 2:
+        time.sleep(0.001)
 
 
 if "threads" in sys.argv:
@@ -116,7 +119,7 @@ elif "throw" in sys.argv:
     throw()
 elif "odd" in sys.argv:
     odd()
-elif "end" in sys.argv:
+elif "end" in sys.argv or "caught" in sys.argv:
     end()
 elif "exit" in sys.argv:
     atexit.register(run)
