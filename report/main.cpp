@@ -52,8 +52,8 @@ int run(int argc, char** argv) {
   for (const Command& command : kCommands) command.add(*app.add_subcommand(command.name, command.description));
   try {
     app.parse(argc, argv);
-  } catch (const CLI::RuntimeError& status) {
-    return status.get_exit_code();
+  } catch (const lamina::ExitStatus& end) {
+    return end.status;
   } catch (const CLI::ParseError& error) {
     return end_parsing(app, error);
   }

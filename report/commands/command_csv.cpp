@@ -35,7 +35,8 @@ std::string stdout_text(const LayerReport& report, const CsvOptions& options, co
   const TableKind& kind = table_kind(options.table.empty() ? "summary" : options.table);
   if (choices.size() > 1) {
     throw UsageError(
-        fmt::format("one table goes to standard output: give one of {} to --phase, or -o BASE for files of all", phase_list(report)));
+        fmt::format("one table goes to standard output: give one of {} to --phase, or -o BASE for files of all",
+                    phase_list(report)));
   }
   check_choices(kind, choices);
   PhaseReport none;
@@ -46,7 +47,9 @@ std::string stdout_text(const LayerReport& report, const CsvOptions& options, co
 std::string file_name_part(std::string_view phase) {
   constexpr size_t kMaxLength = 100;
   std::string part(phase.substr(0, kMaxLength));
-  auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; };
+  auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
   std::ranges::replace_if(part, std::not_fn(is_plain), '_');
   return part;
 }
@@ -92,20 +95,19 @@ void run_csv(const CsvOptions& options) {
 
 }  // namespace
 
-void add_csv_command(CLI::App& command) {
+void add_csv_command(CommandLine command) {
   auto options = std::make_shared<CsvOptions>();
-  command.add_option("PROFILE", options->profile, "A profile folder, one file of it, or a layerwise JSON")->required();
-  command.add_option("--table", options->table, table_meanings() + "; to standard output. Default: files of all")
-      ->check(CLI::IsMember(table_names()));
-  command.add_option("--phase", options->phase, "A phase such as decode, or one step of it such as decode_7; default: all");
-  command
-      .add_option("-o,--output", options->output,
-                  "Write BASE_PHASE_TABLE_table.csv; FOLDER/: into it; - for standard output (default: the profile's name is BASE)")
-      ->type_name("BASE");
-  command.add_option("--rank", options->rank, "Only the process of this rank");
-  command.add_option("--groups", options->groups, "A JSON file of groups of kernels, before the built-in ones");
-  command.add_flag("--force", options->force, "Replace files that are there");
-  command.callback([options] { run_csv(*options); });
+  command.report(options->profile);
+  command.text("--table", options->table, table_meanings() + "; to standard output. Default: files of all",
+               table_names());
+  command.phase(options->phase);
+  command.text("-o,--output", options->output,
+               "Write BASE_PHASE_TABLE_table.csv; FOLDER/: into it; - for standard output (default: the profile's name "
+               "is BASE)");
+  command.rank(options->rank);
+  command.groups(options->groups);
+  command.force(options->force);
+  command.run([options] { run_csv(*options); });
 }
 
 }  // namespace lamina

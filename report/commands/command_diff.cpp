@@ -53,7 +53,8 @@ LayerReport load(const std::string& path, const DiffOptions& options, std::optio
   LayerReport report = load_report(path, load);
   std::vector<PhaseReport> phases;
   for (const Choice& choice : choose(report, options.phase, path)) {
-    PhaseReport& phase = phases.emplace_back(choice.step ? PhaseReport{.name = choice.name(), .step_count = 1} : *choice.phase);
+    PhaseReport& phase =
+        phases.emplace_back(choice.step ? PhaseReport{.name = choice.name(), .step_count = 1} : *choice.phase);
     if (!choice.step) continue;
     phase.summary = choice.summary();
     phase.steps = {*choice.step};
@@ -62,12 +63,13 @@ LayerReport load(const std::string& path, const DiffOptions& options, std::optio
   return report;
 }
 
-void check_comparable(const LayerReport& before, const LayerReport& after, const ReportChange& change, const DiffOptions& options) {
+void check_comparable(const LayerReport& before, const LayerReport& after, const ReportChange& change,
+                      const DiffOptions& options) {
   for (const PhaseChange& phase : change.phases) {
     if (phase.in_both()) return;
   }
-  throw InputError(fmt::format("nothing to compare: {} has the phases {}; {} has {}", options.before, phase_list(before), options.after,
-                               phase_list(after)));
+  throw InputError(fmt::format("nothing to compare: {} has the phases {}; {} has {}", options.before,
+                               phase_list(before), options.after, phase_list(after)));
 }
 
 // What a report is called: two ranks of one profile must not look the same.
@@ -90,10 +92,13 @@ void write(const std::string& text, const DiffOptions& options) {
 
 void tell(const std::vector<Slower>& list, const char* option, double limit) {
   for (size_t i = 0; i < list.size() && i < kSlowerTold; ++i) {
-    std::string noise = list[i].noise_percent ? fmt::format("noise {:.2f}%", *list[i].noise_percent) : "noise not known: a single step";
-    print_message(fmt::format("slower than {} {}% allows: {} by {:.2f}% ({})", option, limit, list[i].name, list[i].percent, noise));
+    std::string noise =
+        list[i].noise_percent ? fmt::format("noise {:.2f}%", *list[i].noise_percent) : "noise not known: a single step";
+    print_message(fmt::format("slower than {} {}% allows: {} by {:.2f}% ({})", option, limit, list[i].name,
+                              list[i].percent, noise));
   }
-  if (list.size() > kSlowerTold) print_message(fmt::format("slower than {} allows: {} more", option, list.size() - kSlowerTold));
+  if (list.size() > kSlowerTold)
+    print_message(fmt::format("slower than {} allows: {} more", option, list.size() - kSlowerTold));
 }
 
 // Whether what the limits are for stayed within them.
@@ -103,7 +108,8 @@ bool within_limits(const ReportChange& change, std::optional<double> limit, std:
     if (phase.in_both() || is_unnamed_phase(phase.name)) continue;
     print_message(fmt::format("phase '{}' is in one of the two alone: not checked", phase.name));
   }
-  bool any_time = std::ranges::any_of(checked_phases(change), [](const PhaseChange* phase) { return phase->time.before.mean_us > 0; });
+  bool any_time = std::ranges::any_of(checked_phases(change),
+                                      [](const PhaseChange* phase) { return phase->time.before.mean_us > 0; });
   if (!any_time) throw InputError("no GPU time in the first profile to compare with: nothing was checked");
   std::vector<Slower> phases, layers;
   if (limit) phases = slower_phases(change, *limit);
@@ -114,7 +120,8 @@ bool within_limits(const ReportChange& change, std::optional<double> limit, std:
 }
 
 void run_diff(const DiffOptions& options) {
-  if (options.ranks.size() > 2) throw UsageError("--rank: give one for both, or two: of the first profile and of the second");
+  if (options.ranks.size() > 2)
+    throw UsageError("--rank: give one for both, or two: of the first profile and of the second");
   auto limit = percent_of(options.limit, "--fail-over");
   auto layer_limit = percent_of(options.layer_limit, "--fail-over-layer");
   std::optional<uint32_t> rank_before, rank_after;
@@ -127,29 +134,29 @@ void run_diff(const DiffOptions& options) {
   ReportChange change = compare_reports(before, after);
   check_comparable(before, after, change, options);
   write(rendered(change, options), options);
-  if (!within_limits(change, limit, layer_limit)) throw CLI::RuntimeError(kSlower);
+  if (!within_limits(change, limit, layer_limit)) throw ExitStatus{kSlower};
 }
 
 }  // namespace
 
-void add_diff_command(CLI::App& command) {
+void add_diff_command(CommandLine command) {
   auto options = std::make_shared<DiffOptions>();
-  command.add_option("BEFORE", options->before, "A profile folder, one file of it, or a layerwise JSON")->required();
-  command.add_option("AFTER", options->after, "The same")->required();
-  command.add_option("--phase", options->phase, "A phase such as decode, or one step of it such as decode_7; default: all");
-  command.add_option("--fail-over", options->limit,
-                     "Exit status 1 when the GPU time of a step of a phase grew by more than this, as in 5%, beyond the noise; "
-                     "what runs before and between phases counts only where there is no phase");
-  command.add_option("--fail-over-layer", options->layer_limit, "The same for each layer");
-  command.add_flag("--all", options->all, "Every layer and kernel, in the order of the tree; default: the layers that changed most");
-  command.add_option("--format", options->format, "text (default) or json")->check(CLI::IsMember({"text", "json"}));
-  command.add_option("--names", options->names, "short: cut to the column (default); full: as long as they are")
-      ->check(CLI::IsMember({"short", "full"}));
-  command.add_option("--rank", options->ranks, "Only the process of this rank; given twice, one rank of each profile")
-      ->allow_extra_args(false);
-  command.add_option("-o,--output", options->output, "File to write (default: standard output)");
-  command.add_flag("--force", options->force, "Replace the file if it is there");
-  command.callback([options] { run_diff(*options); });
+  command.argument("BEFORE", options->before, "A profile folder, one file of it, or a layerwise JSON");
+  command.argument("AFTER", options->after, "The same");
+  command.phase(options->phase);
+  command.text("--fail-over", options->limit,
+               "Exit status 1 when the GPU time of a step of a phase grew by more than this, as in 5%, beyond the "
+               "noise; what runs before and between phases counts only where there is no phase");
+  command.text("--fail-over-layer", options->layer_limit, "The same for each layer");
+  command.flag("--all", options->all,
+               "Every layer and kernel, in the order of the tree; default: the layers that changed most");
+  command.text("--format", options->format, "text (default) or json", {"text", "json"});
+  command.text("--names", options->names, "short: cut to the column (default); full: as long as they are",
+               {"short", "full"});
+  command.numbers("--rank", options->ranks, "Only the process of this rank; given twice, one rank of each profile");
+  command.text("-o,--output", options->output, "File to write (default: standard output)");
+  command.force(options->force);
+  command.run([options] { run_diff(*options); });
 }
 
 }  // namespace lamina

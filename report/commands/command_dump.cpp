@@ -86,10 +86,10 @@ void run_dump(const std::string& profile) {
 
 }  // namespace
 
-void add_dump_command(CLI::App& command) {
+void add_dump_command(CommandLine command) {
   auto profile = std::make_shared<std::string>();
-  command.add_option("PROFILE", *profile, "Profile folder, or one file of it")->required();
-  command.callback([profile] { run_dump(*profile); });
+  command.profile(*profile);
+  command.run([profile] { run_dump(*profile); });
 }
 
 }  // namespace lamina

@@ -64,7 +64,8 @@ LoadOptions load_options(const HtmlOptions& options) {
 }
 
 // Each rank by itself, where the profile has several.
-void add_ranks(Page& page, const std::vector<Process>& processes, const std::vector<Chosen>& chosen, const HtmlOptions& options) {
+void add_ranks(Page& page, const std::vector<Process>& processes, const std::vector<Chosen>& chosen,
+               const HtmlOptions& options) {
   std::set<uint32_t> ranks;
   for (const Process& process : processes) {
     if (process.rank) ranks.insert(*process.rank);
@@ -82,7 +83,8 @@ void add_ranks(Page& page, const std::vector<Process>& processes, const std::vec
 
 std::string title_of(const std::string& profile) {
   std::filesystem::path path = std::filesystem::path(beside_profile(profile, "")).lexically_normal();
-  return path.filename().empty() || path.filename() == "." || path.filename() == ".." ? profile : path.filename().string();
+  return path.filename().empty() || path.filename() == "." || path.filename() == ".." ? profile
+                                                                                      : path.filename().string();
 }
 
 Page make_page(const HtmlOptions& options) {
@@ -107,15 +109,15 @@ void run_html(const HtmlOptions& options) {
 
 }  // namespace
 
-void add_html_command(CLI::App& command) {
+void add_html_command(CommandLine command) {
   auto options = std::make_shared<HtmlOptions>();
-  command.add_option("PROFILE", options->profile, "A profile folder, one file of it, or a layerwise JSON")->required();
-  command.add_option("-o,--output", options->output, "File to write, - for standard output (default: PROFILE.html)");
-  command.add_option("--phase", options->phase, "Only this phase, such as decode, or one step of it such as decode_7");
-  command.add_option("--rank", options->rank, "Only the process of this rank");
-  command.add_option("--groups", options->groups, "A JSON file of groups of kernels, before the built-in ones");
-  command.add_flag("--force", options->force, "Replace the file if it is there");
-  command.callback([options] { run_html(*options); });
+  command.report(options->profile);
+  command.text("-o,--output", options->output, "File to write, - for standard output (default: PROFILE.html)");
+  command.phase(options->phase);
+  command.rank(options->rank);
+  command.groups(options->groups);
+  command.force(options->force);
+  command.run([options] { run_html(*options); });
 }
 
 }  // namespace lamina

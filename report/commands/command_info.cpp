@@ -8,10 +8,10 @@
 
 namespace lamina {
 
-void add_info_command(CLI::App& command) {
+void add_info_command(CommandLine command) {
   auto profile = std::make_shared<std::string>();
-  command.add_option("PROFILE", *profile, "Profile folder, or one file of it")->required();
-  command.callback([profile] {
+  command.profile(*profile);
+  command.run([profile] {
     LayerTree::Options options;
     options.first_model = false;
     options.gpu_time = true;

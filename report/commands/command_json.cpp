@@ -26,7 +26,9 @@ void run_json(const JsonOptions& options) {
   LayerReport report = load_report(options.profile, load);
   for (const PhaseReport& phase : report.phases) {
     if (phase.name == "prefill" && phase.step_count > 1) {
-      print_message(fmt::format("{} prefill steps: `prefill` is their sum, each stands under context.lamina.prefill_steps", phase.step_count));
+      print_message(
+          fmt::format("{} prefill steps: `prefill` is their sum, each stands under context.lamina.prefill_steps",
+                      phase.step_count));
     }
   }
   std::string text = write_layerwise_json(report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -38,13 +40,13 @@ void run_json(const JsonOptions& options) {
 
 }  // namespace
 
-void add_json_command(CLI::App& command) {
+void add_json_command(CommandLine command) {
   auto options = std::make_shared<JsonOptions>();
-  command.add_option("PROFILE", options->profile, "Profile folder, one file of it, or a layerwise JSON")->required();
-  command.add_option("-o,--output", options->output, "File to write, - for standard output (default: PROFILE.json)");
-  command.add_option("--rank", options->rank, "Only the process of this rank");
-  command.add_flag("--force", options->force, "Replace the file if it is there");
-  command.callback([options] { run_json(*options); });
+  command.report(options->profile);
+  command.text("-o,--output", options->output, "File to write, - for standard output (default: PROFILE.json)");
+  command.rank(options->rank);
+  command.force(options->force);
+  command.run([options] { run_json(*options); });
 }
 
 }  // namespace lamina

@@ -34,7 +34,9 @@ void run_plot(PlotOptions options) {
   std::string path = options.output.empty() ? beside_profile(options.chart.profile, ".pdf") : options.output;
   ImageFormat format = image_format(path);
   TextWidth text_width = canvas_text_width();
-  if (!has_fonts()) print_message("no fonts are installed here, so texts are drawn in strokes: install fonts-liberation or fonts-dejavu-core");
+  if (!has_fonts())
+    print_message(
+        "no fonts are installed here, so texts are drawn in strokes: install fonts-liberation or fonts-dejavu-core");
   options.chart.level = options.level == "kernel" ? PlotLevel::kKernel : PlotLevel::kModule;
   options.chart.folds.insert(options.folds.begin(), options.folds.end());
   LoadOptions load;
@@ -49,21 +51,22 @@ void run_plot(PlotOptions options) {
 
 }  // namespace
 
-void add_plot_command(CLI::App& command) {
+void add_plot_command(CommandLine command) {
   auto options = std::make_shared<PlotOptions>();
-  command.add_option("PROFILE", options->chart.profile, "Profile folder, one file of it, or a layerwise JSON")->required();
-  command.add_option("-o,--output", options->output, "File to write: .pdf, .svg, .png, .jpg or .jpeg (default: PROFILE.pdf)");
-  command.add_option("--level", options->level, "What a bar stacks: module, the innermost ones (default), or kernel")->check(CLI::IsMember({"module", "kernel"}));
-  command.add_option("--top-k", options->chart.top_k, "How many names are shown: the largest, and `others` (default: 9)")->check(CLI::Range(1u, 1000000u));
-  command.add_option("--fold", options->folds, "Show this layer as one segment: its name or class; may be given again")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_flag("--ignore-sampler", options->chart.ignore_sampler, "Leave out Sampler and LogitsProcessor");
-  command.add_option("--plot-metric", options->metric, "One panel instead of two: cuda_time_ms or pct_cuda_time")
-      ->check(CLI::IsMember({"cuda_time_ms", "pct_cuda_time"}));
-  command.add_option("--step-interval", options->chart.step_interval, "Draw every N-th step of a phase, and its last")->check(CLI::Range(1u, 1000000u));
-  command.add_option("--phase", options->chart.phase, "A phase such as decode, or one step of it such as decode_7; default: all");
-  command.add_option("--rank", options->rank, "Only the process of this rank");
-  command.add_flag("--force", options->force, "Replace the file if it is there");
-  command.callback([options] { run_plot(*options); });
+  command.report(options->chart.profile);
+  command.text("-o,--output", options->output, "File to write: .pdf, .svg, .png, .jpg or .jpeg (default: PROFILE.pdf)");
+  command.text("--level", options->level, "What a bar stacks: module, the innermost ones (default), or kernel",
+               {"module", "kernel"});
+  command.count("--top-k", options->chart.top_k, "How many names are shown: the largest, and `others` (default: 9)");
+  command.texts("--fold", options->folds, "Show this layer as one segment: its name or class; may be given again");
+  command.flag("--ignore-sampler", options->chart.ignore_sampler, "Leave out Sampler and LogitsProcessor");
+  command.text("--plot-metric", options->metric, "One panel instead of two: cuda_time_ms or pct_cuda_time",
+               {"cuda_time_ms", "pct_cuda_time"});
+  command.count("--step-interval", options->chart.step_interval, "Draw every N-th step of a phase, and its last");
+  command.phase(options->chart.phase);
+  command.rank(options->rank);
+  command.force(options->force);
+  command.run([options] { run_plot(*options); });
 }
 
 }  // namespace lamina

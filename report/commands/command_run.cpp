@@ -1,4 +1,5 @@
 // `lamina run` starts a program that records itself; `lamina env` prints the variables that make it do so.
+#include <CLI/CLI.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,7 +168,7 @@ void run(const CLI::App& command, const CommandOptions& options) {
     report_profile(folder, options.quiet);
   }
   folder.remove_if_unused();
-  if (end.status != 0) throw CLI::RuntimeError(end.status);
+  if (end.status != 0) throw ExitStatus{end.status};
 }
 
 // ---- env

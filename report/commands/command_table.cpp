@@ -33,7 +33,8 @@ struct TableOptions {
 const std::map<std::string, Names> kNames = {{"cut", Names::kCut}, {"short", Names::kShort}, {"full", Names::kFull}};
 
 void check_options(const TableOptions& options) {
-  if (options.paths && !options.model()) throw UsageError("--paths: rows of the summary are many instances each; give --table model");
+  if (options.paths && !options.model())
+    throw UsageError("--paths: rows of the summary are many instances each; give --table model");
   if (!options.groups.empty() && !options.kernel()) throw UsageError("--groups: only --table kernel shows groups");
   if (options.idle && options.table != "summary") throw UsageError("--idle: only the summary table shows it");
 }
@@ -48,7 +49,8 @@ LayerReport load(const TableOptions& options) {
   LayerReport report = load_report(options.profile, load);
   bool timed = std::ranges::any_of(report.phases, [](const PhaseReport& phase) { return phase.gpu.has_value(); });
   if (!options.idle || timed || report.phases.empty()) return report;
-  throw InputError(options.profile + ": --idle: no time of a GPU is in it; a layerwise JSON has none, give the profile");
+  throw InputError(options.profile +
+                   ": --idle: no time of a GPU is in it; a layerwise JSON has none, give the profile");
 }
 
 // Between phases no time is known: all is 0.
@@ -92,26 +94,25 @@ void print_tables(const TableOptions& options) {
 
 }  // namespace
 
-void add_table_command(CLI::App& command) {
+void add_table_command(CommandLine command) {
   auto options = std::make_shared<TableOptions>();
-  command.add_option("PROFILE", options->profile, "A profile folder, one file of it, or a layerwise JSON")->required();
-  command.add_option("--table", options->table, table_meanings() + "; default: summary")->check(CLI::IsMember(table_names()));
-  command.add_option("--phase", options->phase, "A phase such as decode, or one step of it such as decode_7; default: all");
-  command.add_option("--rank", options->rank, "Only the process of this rank");
-  command
-      .add_option("--names", options->names,
-                  "cut: to the column (default); short: readable names of kernels (default of the kernel table); full: as long as they are")
-      ->check(CLI::IsMember(kNames));
-  command
-      .add_option("--stacks", options->stacks,
-                  "The functions that launch a kernel as rows between layer and kernel; full: those of CUDA, bindings and Python too")
-      ->expected(0, 1)
-      ->default_str("frames")
-      ->check(CLI::IsMember({"frames", "full"}));
-  command.add_flag("--paths", options->paths, "With --table model: a column more, the instance path of each module");
-  command.add_option("--groups", options->groups, "With --table kernel: a JSON file of groups, before the built-in ones");
-  command.add_flag("--idle", options->idle, "With the summary: columns more, how long the GPU had nothing to do before each row");
-  command.callback([options] { print_tables(*options); });
+  command.report(options->profile);
+  command.text("--table", options->table, table_meanings() + "; default: summary", table_names());
+  command.phase(options->phase);
+  command.rank(options->rank);
+  command.text("--names", options->names,
+               "cut: to the column (default); short: readable names of kernels (default of the kernel table); full: as "
+               "long as they are",
+               {"cut", "short", "full"});
+  command.text_or("frames", "--stacks", options->stacks,
+                  "The functions that launch a kernel as rows between layer and kernel; full: those of CUDA, bindings "
+                  "and Python too",
+                  {"frames", "full"});
+  command.flag("--paths", options->paths, "With --table model: a column more, the instance path of each module");
+  command.groups(options->groups);
+  command.flag("--idle", options->idle,
+               "With the summary: columns more, how long the GPU had nothing to do before each row");
+  command.run([options] { print_tables(*options); });
 }
 
 }  // namespace lamina

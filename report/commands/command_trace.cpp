@@ -26,7 +26,9 @@ struct TraceOptions {
 void write_timeline(const TraceOptions& options, const std::string& path) {
   uint64_t start = timeline_start(options.profile);
   OutputStream output(path, options.force);
-  nlohmann::ordered_json about = {{"profile", options.profile}, {"written by", "lamina " LAMINA_VERSION}, {"start in ns since 1970", std::to_string(start)}};
+  nlohmann::ordered_json about = {{"profile", options.profile},
+                                  {"written by", "lamina " LAMINA_VERSION},
+                                  {"start in ns since 1970", std::to_string(start)}};
   TraceJson json([&](std::string_view text) { output.write(text); }, about);
   TimelineEvents events = json.events();
   Timeline timeline({.start = start, .phase = options.phase, .full_names = options.names == "full"}, events);
@@ -40,8 +42,11 @@ void write_timeline(const TraceOptions& options, const std::string& path) {
   json.finish();
   output.finish();
   if (timeline.activities() == 0) print_message("no GPU work in " + options.profile);
-  if (timeline.untimed() > 0) print_message(fmt::format("{} kernels or memory operations without a time are not shown", timeline.untimed()));
-  if (timeline.left_out() > 0) print_message(fmt::format("{} slices are not shown: more than {} at once on one stream or thread", timeline.left_out(), kMaxLanes));
+  if (timeline.untimed() > 0)
+    print_message(fmt::format("{} kernels or memory operations without a time are not shown", timeline.untimed()));
+  if (timeline.left_out() > 0)
+    print_message(fmt::format("{} slices are not shown: more than {} at once on one stream or thread",
+                              timeline.left_out(), kMaxLanes));
 }
 
 void run_trace(const TraceOptions& options) {
@@ -52,16 +57,17 @@ void run_trace(const TraceOptions& options) {
 
 }  // namespace
 
-void add_trace_command(CLI::App& command) {
+void add_trace_command(CommandLine command) {
   auto options = std::make_shared<TraceOptions>();
-  command.add_option("PROFILE", options->profile, "Profile folder, or one file of it")->required();
-  command.add_option("-o,--output", options->output, "File to write, .json or .json.gz; - for standard output (default: PROFILE.trace.json.gz)");
-  command.add_option("--phase", options->phase, "A phase such as decode, or one step of it such as decode_7; default: all");
-  command.add_option("--rank", options->rank, "Only the process of this rank");
-  command.add_option("--names", options->names, "short: kernels without what tells nothing (default); full: as they are")
-      ->check(CLI::IsMember({"short", "full"}));
-  command.add_flag("--force", options->force, "Replace the file if it is there");
-  command.callback([options] { run_trace(*options); });
+  command.profile(options->profile);
+  command.text("-o,--output", options->output,
+               "File to write, .json or .json.gz; - for standard output (default: PROFILE.trace.json.gz)");
+  command.phase(options->phase);
+  command.rank(options->rank);
+  command.text("--names", options->names, "short: kernels without what tells nothing (default); full: as they are",
+               {"short", "full"});
+  command.force(options->force);
+  command.run([options] { run_trace(*options); });
 }
 
 }  // namespace lamina
