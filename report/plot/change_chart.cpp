@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <span>
 
 #include "report/format.h"
 #include "report/plot/parts.h"
@@ -32,10 +34,11 @@ constexpr double kMaxBar = 20;
 constexpr double kValueSize = 10;
 constexpr double kValueGap = 6;
 constexpr double kValueShare = 0.6;   // of the bars' width at most
-constexpr double kMostNoise = 1.5;    // of the largest change: wider error bars are cut, or no change could be seen
+constexpr double kMostNoise = 1.5;    // of the largest change
 
 constexpr double kTickSize = 10.5;
-constexpr double kTickDistance = 50;
+constexpr double kTickDistance = 50;  // at least
+constexpr double kMostTicks = 10;
 constexpr double kLegendSize = 11;
 constexpr double kLegendHeight = 30;
 constexpr double kSwatch = 13;
@@ -50,6 +53,17 @@ constexpr Colour kPaleFaster = {0x8c, 0xc1, 0xde};
 Look look_of(const ChangeBar& bar) {
   if (bar.within_noise) return {bar.us < 0 ? kPaleFaster : kPaleSlower, Texture::kRising};
   return {bar.us < 0 ? kFaster : kSlower};
+}
+
+// Wider error bars are cut: beside them no change could be seen.
+double most_noise(const ChangePanel& panel) {
+  double largest = 0;
+  for (const ChangeBar& bar : panel.bars) largest = std::max(largest, std::abs(bar.us));
+  return largest > 0 ? largest * kMostNoise : std::numeric_limits<double>::infinity();
+}
+
+bool has_cut_noise(const ChangePanel& panel) {
+  return std::ranges::any_of(panel.bars, [most = most_noise(panel)](const ChangeBar& bar) { return bar.noise_us.value_or(0) > most; });
 }
 
 // An error bar, of boxes: these are drawn over bars, lines under them. No cap where it is cut.
@@ -100,7 +114,7 @@ class ChangePanelLayout {
     double room = place_.width * kLabelShare;
     for (const ChangeBar& bar : panel_.bars) {
       labels_.push_back(bar.label);
-      notes_.push_back(fit_text(bar.note, kNoteSize, false, room, text_width_));
+      notes_.push_back(note_of(bar, room));
     }
     labels_ = fit_names(labels_, kMaxLabel, kLabelSize, room, text_width_);
     double widest = 0;
@@ -108,6 +122,12 @@ class ChangePanelLayout {
     for (const std::string& note : notes_) widest = std::max(widest, width_of(note, kNoteSize));
     double left = widest + kLabelGap;
     bars_ = {place_.x + left, place_.y + kHeader, place_.width - left, row_ * static_cast<double>(panel_.bars.size())};
+  }
+
+  std::string note_of(const ChangeBar& bar, double room) const {
+    if (bar.old_name.empty()) return bar.note;
+    double left = room - width_of(bar.note + " ", kNoteSize);
+    return bar.note + " " + fit_names(std::span(&bar.old_name, 1), kMaxLabel, kNoteSize, left, text_width_)[0];
   }
 
   void add_label(size_t i) {
@@ -127,7 +147,8 @@ class ChangePanelLayout {
     room_left_ = room_right_ = 0;
     for (const ChangeBar& bar : panel_.bars) {
       std::string& text = values_.emplace_back(signed_value(bar.us));
-      if (with_percent && bar.percent) text += fmt::format(" ({}%)", signed_value(*bar.percent));
+      std::string percent = with_percent ? signed_value(bar.percent.value_or(0)) : "0";
+      if (percent != "0") text += fmt::format(" ({}%)", percent);
       double& room = bar.us < 0 ? room_left_ : room_right_;
       room = std::max(room, width_of(text, kValueSize) + kValueGap);
     }
@@ -146,9 +167,8 @@ class ChangePanelLayout {
   double noise(const ChangeBar& bar) const { return std::min(bar.noise_us.value_or(0), most_noise_); }
 
   void plan_scale() {
-    double largest = 0, low = 0, high = 0;
-    for (const ChangeBar& bar : panel_.bars) largest = std::max(largest, std::abs(bar.us));
-    most_noise_ = largest * kMostNoise;
+    double low = 0, high = 0;
+    most_noise_ = most_noise(panel_);
     for (const ChangeBar& bar : panel_.bars) {
       low = std::min(low, lowest(bar));
       high = std::max(high, highest(bar));
@@ -162,7 +182,7 @@ class ChangePanelLayout {
   double tick_step() const {
     if (!(scale_ > 0)) return 0;
     double furthest = std::max(zero_ - bars_.x, bars_.x + bars_.width - zero_) / scale_;
-    double step = round_up(kTickDistance / scale_);
+    double step = round_up(std::max(kTickDistance, bars_.width / kMostTicks) / scale_);
     while (width_of(fmt::format("{:+.{}f}", furthest, decimals_of(step)), kTickSize) + kValueGap > step * scale_) step = round_up(step * 1.5);
     return step;
   }
@@ -199,9 +219,18 @@ class ChangePanelLayout {
     if (noise(bar) * scale_ > 0.5) {
       add_error_bar(figure_, zero_ + (bar.us - noise(bar)) * scale_, zero_ + (bar.us + noise(bar)) * scale_, middle(i), *bar.noise_us <= most_noise_);
     }
+    add_value(i);
+  }
+
+  void add_value(size_t i) {
+    const ChangeBar& bar = panel_.bars[i];
     bool left = bar.us < 0;
+    double x = zero_ + (left ? lowest(bar) * scale_ - kValueGap : highest(bar) * scale_ + kValueGap);
+    double width = width_of(values_[i], kValueSize);
+    // No grid behind it.
+    figure_.boxes.push_back({left ? x - width : x, middle(i) - kValueSize * 0.6, width, kValueSize * 1.2, {kWhite}});
     figure_.texts.push_back({.text = values_[i],
-                             .x = zero_ + (left ? lowest(bar) * scale_ - kValueGap : highest(bar) * scale_ + kValueGap),
+                             .x = x,
                              .y = middle(i) + centred(kValueSize),
                              .size = kValueSize,
                              .anchor = left ? Anchor::kEnd : Anchor::kStart,
@@ -281,7 +310,8 @@ class ChangeLayout {
     if (any([](const ChangeBar& bar) { return bar.noise_us.has_value(); })) {
       add_error_bar(figure_, x, x + kSwatch * 1.5, y, true);
       x += kSwatch * 0.5;
-      add_entry(x, y, "noise (95 % confidence interval)", {});
+      bool cut = std::ranges::any_of(chart_.panels, has_cut_noise);
+      add_entry(x, y, cut ? "noise (95 % confidence interval; wider where the ends are open)" : "noise (95 % confidence interval)", {});
     }
   }
 

@@ -12,8 +12,9 @@ namespace lamina {
 
 struct ChangeBar {
   std::string label = {};
-  std::string note = {};  // `added`, `renamed from LlamaMLP`; empty: none
-  double us = 0;          // after less before, a step
+  std::string note = {};      // `added`, `renamed from`; empty: none
+  std::string old_name = {};  // goes with the note; cut where it is too long
+  double us = 0;              // after less before, a step
   std::optional<double> percent = {};   // of the time before; nothing where there was none
   std::optional<double> noise_us = {};  // nothing: not known
   bool within_noise = false;

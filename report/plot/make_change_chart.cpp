@@ -5,6 +5,7 @@
 
 #include "report/diff/changed_layers.h"
 #include "report/format.h"
+#include "report/names/class_of.h"
 #include "report/names/palette.h"
 #include "report/plot/change_chart.h"
 #include "report/plot/parts.h"
@@ -19,17 +20,30 @@ constexpr size_t kMostLayers = 12;  // before `others`
 
 // ---- bars
 
-std::string note_of(const ChangedLayer& layer) {
-  switch (layer.layer().fate()) {
-    case Fate::kRenamed: return "renamed from " + shown_name(layer.layer().names_before.front());
-    case Fate::kAdded:
-    case Fate::kRemoved: return std::string(name_of(layer.layer().fate()));
-    default: return layer.kernels.empty() ? "" : "other kernels";
-  }
+ChangeBar bar_of(const TimeChange& time, const std::string& label) {
+  return {.label = label, .us = time.us(), .percent = time.percent(), .noise_us = time.noise(), .within_noise = time.within_noise()};
 }
 
-ChangeBar bar_of(const TimeChange& time, std::string label, std::string note) {
-  return {std::move(label), std::move(note), time.us(), time.percent(), time.noise(), time.within_noise()};
+// Of the same class only the parameters are another: `was (weight=bfloat16[6144, 4096])`.
+void add_old_name(ChangeBar& bar, const LayerChange& layer) {
+  std::string_view old = layer.names_before.front();
+  std::string_view layer_class = class_of(old);
+  bool same_class = layer_class == class_of(layer.names_after.front()) && layer_class.size() < old.size();
+  bar.note = same_class ? "was" : "renamed from";
+  bar.old_name = shown_name(std::string(same_class ? old.substr(layer_class.size()) : old));
+}
+
+ChangeBar bar_of(const ChangedLayer& layer, const std::string& label) {
+  ChangeBar bar = bar_of(layer.time, label);
+  Fate fate = layer.layer().fate();
+  if (fate == Fate::kRenamed) {
+    add_old_name(bar, layer.layer());
+  } else if (fate == Fate::kAdded || fate == Fate::kRemoved) {
+    bar.note = name_of(fate);
+  } else if (!layer.kernels.empty()) {
+    bar.note = "other kernels";
+  }
+  return bar;
 }
 
 std::vector<std::string> labels_of(std::span<const ChangedLayer> layers) {
@@ -47,9 +61,9 @@ std::vector<ChangeBar> bars_of(const PhaseChange& phase) {
   // A single layer is shown rather than summed up.
   size_t shown = layers.size() <= kMostLayers + 1 ? layers.size() : kMostLayers;
   std::vector<ChangeBar> bars;
-  for (size_t i = 0; i < shown; ++i) bars.push_back(bar_of(layers[i].time, labels[i], note_of(layers[i])));
+  for (size_t i = 0; i < shown; ++i) bars.push_back(bar_of(layers[i], labels[i]));
   std::span rest = std::span(layers).subspan(shown);
-  if (!rest.empty()) bars.push_back(bar_of(sum_of(rest), fmt::format("{} ({} layers)", kOthers, rest.size()), ""));
+  if (!rest.empty()) bars.push_back(bar_of(sum_of(rest), fmt::format("{} ({} layers)", kOthers, rest.size())));
   return bars;
 }
 
