@@ -20,6 +20,7 @@ constexpr double kTitleSize = 14;     // of a panel
 constexpr double kSubtitleSize = 11;
 constexpr double kHeader = 46;        // both of them, and what is free below
 constexpr double kAxisHeight = 40;    // numbers and title below the bars
+constexpr double kAroundBars = kHeader + kAxisHeight + kPanelGap / 2;  // of a panel's height
 constexpr double kMinRow = 26;        // has room for a label and its note
 constexpr double kMaxRow = 40;
 
@@ -194,7 +195,7 @@ class ChangePanelLayout {
     int first = step > 0 ? static_cast<int>(std::ceil((bars_.x - zero_) / scale_ / step)) : 0;
     int last = step > 0 ? static_cast<int>(std::floor((right - zero_) / scale_ / step)) : 0;
     for (int i = first; i <= last; ++i) add_tick(zero_ + i * step * scale_, i == 0 ? "0" : fmt::format("{:+.{}f}", i * step, decimals_of(step)), i == 0);
-    figure_.texts.push_back({.text = "change of GPU time a step (µs)",
+    figure_.texts.push_back({.text = "change of GPU time per step (µs)",
                              .x = bars_.x + bars_.width / 2,
                              .y = bottom + kTickSize * 1.4 + kLabelSize * 1.4,
                              .size = kLabelSize,
@@ -262,10 +263,13 @@ class ChangeLayout {
     double y = kMargin + titles_height(chart_.subtitle);
     double row = row_height(y);
     double width = (kWidth - 2 * kMargin - kPanelGap * static_cast<double>(columns() - 1)) / static_cast<double>(columns());
-    for (size_t i = 0; i < chart_.panels.size(); ++i) {
-      size_t column = i % columns();
-      ChangePanelLayout(chart_.panels[i], row, text_width_, figure_).add(kMargin + static_cast<double>(column) * (width + kPanelGap), y, width);
-      if (column + 1 == columns() || i + 1 == chart_.panels.size()) y += kHeader + kAxisHeight + kPanelGap / 2 + row * static_cast<double>(most_bars(i - column));
+    for (size_t first = 0; first < chart_.panels.size(); first += columns()) {
+      double x = kMargin;
+      for (const ChangePanel& panel : beside(first)) {
+        ChangePanelLayout(panel, row, text_width_, figure_).add(x, y, width);
+        x += width + kPanelGap;
+      }
+      y += kAroundBars + row * most_bars(first);
     }
     add_legend(y);
     figure_.height = y + kLegendHeight + kMargin / 2;
@@ -275,11 +279,15 @@ class ChangeLayout {
  private:
   size_t columns() const { return chart_.panels.size() > 1 ? 2 : 1; }
 
-  // Of the panels that stand side by side.
-  size_t most_bars(size_t first) const {
+  // The panels that stand side by side.
+  std::span<const ChangePanel> beside(size_t first) const {
+    return std::span(chart_.panels).subspan(first, std::min(columns(), chart_.panels.size() - first));
+  }
+
+  double most_bars(size_t first) const {
     size_t most = 0;
-    for (size_t i = first; i < chart_.panels.size() && i < first + columns(); ++i) most = std::max(most, chart_.panels[i].bars.size());
-    return most;
+    for (const ChangePanel& panel : beside(first)) most = std::max(most, panel.bars.size());
+    return static_cast<double>(most);
   }
 
   // As high as a slide has room for.
@@ -287,8 +295,8 @@ class ChangeLayout {
     double fixed = top + kLegendHeight + kMargin / 2;
     double rows = 0;
     for (size_t i = 0; i < chart_.panels.size(); i += columns()) {
-      fixed += kHeader + kAxisHeight + kPanelGap / 2;
-      rows += static_cast<double>(most_bars(i));
+      fixed += kAroundBars;
+      rows += most_bars(i);
     }
     return std::clamp((kHeight - fixed) / std::max(rows, 1.0), kMinRow, kMaxRow);
   }

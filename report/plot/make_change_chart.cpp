@@ -76,7 +76,7 @@ std::string title_of(const PhaseChange& phase) {
 }
 
 std::string subtitle_of(const TimeChange& time) {
-  std::string text = fmt::format("{} → {} µs a step: {} µs", format_value(time.before.mean_us), format_value(time.after.mean_us), signed_value(time.us()));
+  std::string text = fmt::format("{} → {} µs per step: {} µs", format_value(time.before.mean_us), format_value(time.after.mean_us), signed_value(time.us()));
   if (auto percent = time.percent()) text += fmt::format(" ({}%)", signed_value(*percent));
   auto noise = time.noise();
   if (!noise) return text + ", noise not known";

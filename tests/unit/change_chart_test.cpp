@@ -20,13 +20,14 @@ using testing::Not;
 const std::string kLong(500, 'w');
 
 ChangePanel panel_of(size_t bars, double factor = 1, const std::string& label = "layer") {
-  ChangePanel panel{"decode, 8 steps", "8494 → 8530 µs a step: +35.4 µs (+0.42%), noise ±2.41 µs", {}};
+  ChangePanel panel{"decode, 8 steps", "8494 → 8530 µs per step: +35.4 µs (+0.42%), noise ±2.41 µs", {}};
   for (size_t i = 0; i < bars; ++i) {
     double us = factor * (i % 3 == 1 ? -1 : 1) * 100 / static_cast<double>(i + 1);
     panel.bars.push_back({.label = label + std::to_string(i), .us = us, .percent = us * 2, .within_noise = i > 8});
     if (i % 2 == 0) panel.bars.back().noise_us = factor * 7;
     if (i % 4 == 0) panel.bars.back().note = "added";
-    if (i % 4 == 1) panel.bars.back().note = "renamed from", panel.bars.back().old_name = kLong;
+    if (i % 4 == 1) panel.bars.back().note = "renamed from";
+    if (i % 4 == 1) panel.bars.back().old_name = kLong;
   }
   return panel;
 }
@@ -122,7 +123,7 @@ TEST(ChangeChart, ShowsValuesPercentNotesAndUnit) {
   ChangePanel panel{"decode", "S", {{.label = "a", .us = 6.52, .percent = 1.86}, {.label = "b", .note = "added", .us = 7}, {.label = "c", .us = -0.001, .percent = -0.001}}};
   panel.bars.push_back({.label = "d", .note = "renamed from", .old_name = "e", .us = -89.68, .percent = -44.72});
   EXPECT_THAT(texts_of(figure_of({panel})), IsSupersetOf({"decode", "S", "a", "+6.52 (+1.86%)", "b", "added", "+7.00", "c", "0", "d", "renamed from e",
-                                                          "-89.7 (-44.7%)", "change of GPU time a step (µs)", "slower", "faster"}));
+                                                          "-89.7 (-44.7%)", "change of GPU time per step (µs)", "slower", "faster"}));
 }
 
 // ---- from a comparison
@@ -161,7 +162,7 @@ TEST(ChangeChart, HasTheRowsOfTheTextInItsOrder) {
   EXPECT_THAT(labels_of(chart.panels[0]), ElementsAre("B", "New: added", "L(weight=fp8): was (weight=bf16)", "A", "Gone: removed", "Z"));
   EXPECT_EQ(chart.panels[0].bars[0].us, -9);
   EXPECT_EQ(chart.panels[0].title, "decode, 1 step");
-  EXPECT_EQ(chart.panels[0].subtitle, "39.0 → 32.0 µs a step: -7.00 µs (-17.9%), noise not known");
+  EXPECT_EQ(chart.panels[0].subtitle, "39.0 → 32.0 µs per step: -7.00 µs (-17.9%), noise not known");
 }
 
 TEST(ChangeChart, SumsUpWhatIsBeyondADozen) {
