@@ -6,11 +6,14 @@
 
 #include "report/commands/choice.h"
 #include "report/commands/commands.h"
+#include "report/commands/figure_text.h"
 #include "report/diff/changed_layers.h"
 #include "report/errors.h"
 #include "report/format.h"
 #include "report/load/load_report.h"
 #include "report/output.h"
+#include "report/plot/canvas.h"
+#include "report/plot/change_chart.h"
 #include "report/render/diff.h"
 #include "report/tree/step_name.h"
 
@@ -27,7 +30,7 @@ struct DiffOptions {
   std::string format = "text";
   std::string names = "short";
   std::string limit, layer_limit;
-  std::string output;
+  std::string output, plot;
   bool all = false;
   bool force = false;
 };
@@ -84,10 +87,35 @@ std::string rendered(const ReportChange& change, const DiffOptions& options) {
   return diff_json(change, before, after).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-void write(const std::string& text, const DiffOptions& options) {
-  if (options.output.empty() || options.output == "-") return write_stdout(text);
-  write_file(options.output, text, options.force);
-  print_message("wrote " + options.output);
+// How the figure is drawn, where there is one: what can't be drawn is told before anything is loaded.
+struct Drawing {
+  ImageFormat format;
+  TextWidth text_width;
+};
+
+std::optional<Drawing> prepare_drawing(const DiffOptions& options) {
+  if (options.plot.empty()) return std::nullopt;
+  ImageFormat format = image_format(options.plot);
+  return Drawing{format, figure_text_width()};
+}
+
+std::string drawn(const ReportChange& change, const DiffOptions& options, const Drawing& drawing) {
+  std::vector<std::string> messages;
+  ChangeChart chart = make_change_chart(change, label(options.before, options.ranks, 0), label(options.after, options.ranks, 1), messages);
+  for (const std::string& message : messages) print_message(message);
+  return draw(layout_changes(chart, drawing.text_width), drawing.format);
+}
+
+// Files first: where one can't be written nothing is printed.
+void write(const ReportChange& change, const DiffOptions& options, const std::optional<Drawing>& drawing) {
+  std::string text = rendered(change, options);
+  bool to_stdout = options.output.empty() || options.output == "-";
+  std::vector<OutputFile> files;
+  if (!to_stdout) files.push_back({options.output, text});
+  if (drawing) files.push_back({options.plot, drawn(change, options, *drawing)});
+  write_files(files, options.force);
+  for (const OutputFile& file : files) print_message("wrote " + file.path);
+  if (to_stdout) write_stdout(text);
 }
 
 void tell(const std::vector<Slower>& list, const char* option, double limit) {
@@ -129,11 +157,12 @@ void run_diff(const DiffOptions& options) {
     rank_before = options.ranks.front();
     rank_after = options.ranks.back();
   }
+  std::optional<Drawing> drawing = prepare_drawing(options);
   LayerReport before = load(options.before, options, rank_before);
   LayerReport after = load(options.after, options, rank_after);
   ReportChange change = compare_reports(before, after);
   check_comparable(before, after, change, options);
-  write(rendered(change, options), options);
+  write(change, options, drawing);
   if (!within_limits(change, limit, layer_limit)) throw ExitStatus{kSlower};
 }
 
@@ -155,6 +184,7 @@ void add_diff_command(CommandLine command) {
                {"short", "full"});
   command.numbers("--rank", options->ranks, "Only the process of this rank; given twice, one rank of each profile");
   command.text("-o,--output", options->output, "File to write (default: standard output)");
+  command.text("--plot", options->plot, "Also draw the change into this file: .pdf, .svg, .png, .jpg or .jpeg");
   command.force(options->force);
   command.run([options] { run_diff(*options); });
 }

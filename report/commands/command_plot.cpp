@@ -4,6 +4,7 @@
 
 #include "report/commands/choice.h"
 #include "report/commands/commands.h"
+#include "report/commands/figure_text.h"
 #include "report/format.h"
 #include "report/load/load_report.h"
 #include "report/output.h"
@@ -33,10 +34,7 @@ const std::map<std::string, std::vector<PlotMetric>> kMetrics = {
 void run_plot(PlotOptions options) {
   std::string path = options.output.empty() ? beside_profile(options.chart.profile, ".pdf") : options.output;
   ImageFormat format = image_format(path);
-  TextWidth text_width = canvas_text_width();
-  if (!has_fonts())
-    print_message(
-        "no fonts are installed here, so texts are drawn in strokes: install fonts-liberation or fonts-dejavu-core");
+  TextWidth text_width = figure_text_width();
   options.chart.level = options.level == "kernel" ? PlotLevel::kKernel : PlotLevel::kModule;
   options.chart.folds.insert(options.folds.begin(), options.folds.end());
   LoadOptions load;

@@ -72,6 +72,16 @@ std::vector<ChangedLayer> changed_layers(const PhaseChange& phase) {
   return std::move(collector.layers);
 }
 
+TimeChange sum_of(std::span<const ChangedLayer> layers) {
+  if (layers.empty()) return {};
+  TimeChange sum = layers.front().time;
+  for (const ChangedLayer& layer : layers.subspan(1)) {
+    sum.before += layer.time.before;
+    sum.after += layer.time.after;
+  }
+  return sum;
+}
+
 std::vector<const PhaseChange*> checked_phases(const ReportChange& change) {
   std::vector<const PhaseChange*> phases, unnamed;
   for (const PhaseChange& phase : change.phases) {

@@ -2,6 +2,7 @@
 // which makes them what a person reads first and what a figure draws.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct ChangedLayer {
 // What is beyond the noise, or has no estimate of it, comes first, and of these the largest change, up or down.
 std::vector<ChangedLayer> changed_layers(const PhaseChange& phase);
 std::vector<ChangedLayer> changed_layers(PhaseChange&&) = delete;
+
+// The time of all of these.
+TimeChange sum_of(std::span<const ChangedLayer> layers);
 
 // A phase or layer that got slower by more than a limit.
 struct Slower {

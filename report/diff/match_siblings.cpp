@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "report/names/class_of.h"
+
 namespace lamina {
 namespace {
 
@@ -16,14 +18,14 @@ using Indices = std::vector<size_t>;
 
 // ---- what makes two layers of different names alike; an empty text is like nothing
 
-std::string class_of(const TimedNode& node) { return node.name.substr(0, node.name.find('(')); }
+std::string layer_class_of(const TimedNode& node) { return std::string(class_of(node.name)); }
 
 void add_line(std::string& text, std::string_view line) { text.append(line).push_back('\n'); }
 
 std::string child_layers_of(const TimedNode& node) {
   std::string text;
   for (const TimedNode& child : node.children) {
-    if (!child.is_kernel()) add_line(text, class_of(child));
+    if (!child.is_kernel()) add_line(text, class_of(child.name));
   }
   return text;
 }
@@ -43,7 +45,7 @@ std::string kernels_of(const TimedNode& node) {
   return text;
 }
 
-constexpr std::string (*kLikenesses[])(const TimedNode&) = {class_of, child_layers_of, kernels_of};
+constexpr std::string (*kLikenesses[])(const TimedNode&) = {layer_class_of, child_layers_of, kernels_of};
 
 // ---- matching
 

@@ -1,9 +1,7 @@
 #include "report/plot/layout.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "report/names/shorten.h"
 #include "report/plot/panel.h"
 
 namespace lamina {
@@ -17,9 +15,6 @@ constexpr double kMargin = 20;
 constexpr double kPanelGap = 26;
 constexpr double kMinPitch = 9;  // of bars, before the figure grows
 
-constexpr double kTitleSize = 20;
-constexpr double kSubtitleSize = 12.5;
-
 struct Legend {
   std::vector<std::string> names;  // shortened, in the order of the segments
   double size = 12;
@@ -30,7 +25,7 @@ struct Legend {
 constexpr double kSwatch = 13;
 constexpr double kSwatchGap = 8;
 constexpr double kMaxLegendText = 290;
-constexpr double kMaxLegendName = 72;  // characters
+constexpr size_t kMaxLegendName = 72;  // characters
 constexpr double kMinLegendRow = 11.5;
 
 class Layout {
@@ -42,10 +37,10 @@ class Layout {
     figure_.width = kWidth;
     figure_.height = kHeight;
     figure_.title = chart_.title;
-    top_ = kMargin + kTitleSize + (chart_.subtitle.empty() ? 0 : kSubtitleSize * 1.6) + 16;
+    top_ = kMargin + titles_height(chart_.subtitle);
     Legend legend = plan_legend();
     grow(legend);
-    add_titles();
+    add_titles(figure_, chart_.title, chart_.subtitle, kMargin, text_width_);
     add_legend(legend);
     Rect area{kMargin, top_, figure_.width - 2 * kMargin - legend.width, figure_.height - top_ - kMargin};
     add_panels(area);
@@ -60,11 +55,7 @@ class Layout {
     auto rows = static_cast<double>(std::max<size_t>(chart_.names.size(), 1));
     legend.row = std::clamp((kHeight - top_ - kMargin) / rows, kMinLegendRow, legend.row);
     legend.size = std::min(legend.size, legend.row * 0.72);
-    auto limit = [&](const std::string& name) { return text_width_(name, legend.size, false) <= kMaxLegendText; };
-    size_t most = kMaxLegendName;
-    do {
-      legend.names = shorten_names(chart_.names, most);
-    } while (!std::ranges::all_of(legend.names, limit) && --most >= 8);
+    legend.names = fit_names(chart_.names, kMaxLegendName, legend.size, kMaxLegendText, text_width_);
     double widest = 0;
     for (const std::string& name : legend.names) widest = std::max(widest, text_width_(name, legend.size, false));
     legend.width = chart_.names.empty() ? 0 : widest + kSwatch + kSwatchGap + kPanelGap;
@@ -88,26 +79,6 @@ class Layout {
     double bars = static_cast<double>(chart_.bars.size()) * kMinPitch + axis_;
     figure_.width = std::clamp(bars + 2 * kMargin + legend.width, kWidth, kMaxWidth);
     figure_.height = std::max(kHeight, top_ + static_cast<double>(legend.names.size()) * legend.row + kMargin);
-  }
-
-  std::string fitting(const std::string& text, double size, bool bold) const {
-    std::string result = text;
-    double room = figure_.width - 2 * kMargin;
-    for (size_t most = 240; text_width_(result, size, bold) > room && most >= 8; most -= 4) {
-      result = shorten_names(std::span(&text, 1), most)[0];
-    }
-    return result;
-  }
-
-  void add_titles() {
-    double y = kMargin + kTitleSize * 0.75;
-    add_text({.text = fitting(chart_.title, kTitleSize, true), .x = kMargin, .y = y, .size = kTitleSize, .bold = true});
-    if (chart_.subtitle.empty()) return;
-    add_text({.text = fitting(chart_.subtitle, kSubtitleSize, false),
-              .x = kMargin,
-              .y = y + kSubtitleSize * 1.7,
-              .size = kSubtitleSize,
-              .colour = kSoft});
   }
 
   void add_text(FigureText text) { figure_.texts.push_back(std::move(text)); }

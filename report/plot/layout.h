@@ -14,7 +14,4 @@ enum class PlotMetric { kMilliseconds, kPercent };
 // right, in the order of the segments. The figure has the shape of a slide, and grows for many bars or names.
 Figure layout_chart(const BarChart& chart, const std::vector<PlotMetric>& metrics, const TextWidth& text_width);
 
-// Three significant digits, without an exponent.
-std::string format_value(double value);
-
 }  // namespace lamina

@@ -26,24 +26,10 @@ constexpr double kSlant = 45;            // degrees
 constexpr double kSlope = 0.70710678;    // its sine and cosine
 constexpr double kMaxLabelWidth = 130;   // slanted
 constexpr double kFigureEdge = 4;
-constexpr Colour kGrid = {0xe4, 0xe4, 0xe4};
-constexpr Colour kInk = {0x22, 0x22, 0x22};
-constexpr Colour kWhite = {0xff, 0xff, 0xff};
 
 const char* axis_title(PlotMetric metric) {
   return metric == PlotMetric::kMilliseconds ? "GPU time (ms)" : "share of GPU time (%)";
 }
-
-// The least of 1, 2, 5, 10, … times a power of ten that is not less.
-double round_up(double step) {
-  double ten = std::pow(10, std::floor(std::log10(step)));
-  for (double factor : {1.0, 2.0, 5.0}) {
-    if (factor * ten >= step * (1 - 1e-9)) return factor * ten;
-  }
-  return 10 * ten;
-}
-
-int decimals_of(double step) { return step > 0 ? std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9))) : 0; }
 
 // White on dark colours, as WCAG computes luminance and contrast.
 Colour text_colour(Colour background) {
@@ -73,13 +59,6 @@ std::vector<bool> thinned(size_t count, size_t stride) {
 size_t stride_for(double size, double distance) { return static_cast<size_t>(std::max(1.0, std::ceil(size * kLineHeight / distance))); }
 
 }  // namespace
-
-std::string format_value(double value) {
-  if (!(value > 0)) return "0";
-  constexpr double kHalfDigit = 1.0005;  // 9.996 is 10.0, not 10.00
-  int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value * kHalfDigit))), 0, 6);
-  return fmt::format("{:.{}f}", value, decimals);
-}
 
 double axis_width(const BarChart& chart, const TextWidth& text_width) {
   double most_us = 0;

@@ -7,17 +7,9 @@
 #include "report/plot/chart.h"
 #include "report/plot/figure.h"
 #include "report/plot/layout.h"
+#include "report/plot/parts.h"
 
 namespace lamina {
-
-struct Rect {
-  double x, y, width, height;
-};
-
-inline constexpr Colour kSoft = {0x59, 0x59, 0x59};
-
-// How far below its middle the baseline of a text is.
-constexpr double centred(double size) { return size * 0.36; }
 
 // What stands below the bars.
 struct BarLabels {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/names/class_of.h"
 #include "report/names/kernel_name.h"
 #include "report/render/text.h"
 
@@ -10,11 +11,9 @@ namespace lamina {
 namespace {
 
 bool is_sampler(const SummaryNode& node) {
-  std::string name = class_of(node.name);
+  std::string_view name = class_of(node.name);
   return name == "Sampler" || name == "LogitsProcessor";
 }
-
-std::string shown_name(const std::string& name) { return name.empty() ? "(no name)" : printable(name); }
 
 class Collector {
  public:
@@ -54,7 +53,7 @@ class Collector {
   }
 
   bool is_folded(const SummaryNode& node) {
-    for (const std::string& name : {node.name, class_of(node.name)}) {
+    for (const std::string& name : {node.name, std::string(class_of(node.name))}) {
       if (!options_.folds.contains(name)) continue;
       found_.insert(name);
       return true;
@@ -80,7 +79,7 @@ std::string first_names(const std::vector<std::string>& path, size_t count) {
 
 }  // namespace
 
-std::string class_of(const std::string& name) { return name.substr(0, name.find('(', 1)); }
+std::string shown_name(const std::string& name) { return name.empty() ? "(no name)" : printable(name); }
 
 std::vector<LayerSegment> layer_segments(const std::vector<SummaryNode>& roots, const ChartOptions& options, std::set<std::string>& found) {
   Collector collector(options, found);

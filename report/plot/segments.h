@@ -15,8 +15,8 @@ struct LayerSegment {
   double us = 0;
 };
 
-// `Linear` of `Linear(weight=bfloat16[4096, 4096])`.
-std::string class_of(const std::string& name);
+// What a layer of this name is called in a figure.
+std::string shown_name(const std::string& name);
 
 // In the order of the tree. A module's kernels beside submodules are a segment of that module. `found` gets the folds that
 // are in the tree.

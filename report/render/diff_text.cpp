@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "report/diff/changed_layers.h"
 #include "report/format.h"
@@ -114,19 +115,12 @@ class Table {
     }
   }
 
-  void add_layers(std::vector<ChangedLayer> layers) {
-    TimeChange rest;
-    for (size_t i = 0; i < layers.size(); ++i) {
-      if (i < kLayersShown) {
-        add_layer(layers[i]);
-      } else if (i == kLayersShown) {
-        rest = layers[i].time;
-      } else {
-        rest.before += layers[i].time.before;
-        rest.after += layers[i].time.after;
-      }
-    }
-    if (layers.size() > kLayersShown) add(0, fmt::format("({} more layers)", layers.size() - kLayersShown), rest, "");
+  void add_layers(const std::vector<ChangedLayer>& layers) {
+    std::span all(layers);
+    for (const ChangedLayer& layer : all.first(std::min(all.size(), kLayersShown))) add_layer(layer);
+    if (all.size() <= kLayersShown) return;
+    std::span rest = all.subspan(kLayersShown);
+    add(0, fmt::format("({} more layers)", rest.size()), sum_of(rest), "");
   }
 
   std::string text() const {

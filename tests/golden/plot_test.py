@@ -1,4 +1,4 @@
-"""Figures of `lamina plot` from the recorded profiles of tests/data: the words of the PDF and the bars of the SVG against
+"""Figures of `lamina plot` and `lamina diff --plot` from the recorded profiles of tests/data: the words of the PDF and the bars of the SVG against
 the files beside this one, and PNG, JPEG and the rendered PDF against the bars of the SVG.
 
 Boxes are compared by their share of the bar and their colour, so that fonts don't matter. `plot_test.py --build DIR
@@ -29,12 +29,29 @@ FIGURES = {
     "plot.sample": ["layerwise-sample.json", "--ignore-sampler", "--plot-metric", "pct_cuda_time"],
 }
 
+# Of lamina diff.
+CHANGES = {
+    "plot.diff.graph": ["h200-eager", "h200-graph"],
+    "plot.diff.torch": ["h200-torch", "h200-torch-graph"],
+    "plot.diff.changed": ["diff-before.json", "diff-after.json"],
+    "plot.diff.apples": ["h200-torch", "h200-eager", "--phase", "prefill"],
+    "plot.diff.one": ["h200-eager", "h200-graph", "--phase", "startup"],
+}
+
+
+def lamina(suite, arguments, status=0, **variables):
+    command = ["bash", "-c", 'cd "$1" && shift && exec "$@"', "bash", DATA, suite.lamina] + arguments
+    return suite.run(command, dict(suite.clean, **variables), status)
+
 
 def plot(suite, arguments, name, status=0, **variables):
     path = suite.folder(name)
-    command = ["bash", "-c", 'cd "$1" && shift && exec "$@"', "bash", DATA, suite.lamina, "plot"] + arguments + ["-o", path]
-    done = suite.run(command, dict(suite.clean, **variables), status)
-    return path, done.stderr
+    return path, lamina(suite, ["plot"] + arguments + ["-o", path], status, **variables).stderr
+
+
+def plot_change(suite, arguments, name, status=0, **variables):
+    path = suite.folder(name)
+    return path, lamina(suite, ["diff"] + arguments + ["--plot", path], status, **variables)
 
 
 def compare(name, actual, near=lambda expected, found: expected == found):
@@ -53,10 +70,11 @@ def compare(name, actual, near=lambda expected, found: expected == found):
 
 
 def test_words(suite):
-    for name, arguments in FIGURES.items():
-        path, _ = plot(suite, arguments, name + ".pdf")
-        words = suite.run(["pdftotext", "-raw", path, "-"]).stdout.split()
-        compare(name + ".words.txt", "\n".join(words) + "\n")
+    for draw, figures in ((plot, FIGURES), (plot_change, CHANGES)):
+        for name, arguments in figures.items():
+            path, _ = draw(suite, arguments, name + ".pdf")
+            words = suite.run(["pdftotext", "-raw", path, "-"]).stdout.split()
+            compare(name + ".words.txt", "\n".join(words) + "\n")
 
 
 Box = collections.namedtuple("Box", "x y width height colour")
@@ -109,6 +127,93 @@ def test_bars(suite):
             height = bar[0].y + bar[0].height - bar[-1].y
             lines.append(" ".join("%02x%02x%02x:%.0f" % (*box.colour, 100 * box.height / height) for box in bar))
         compare(name + ".bars.txt", "\n".join(lines) + "\n", near_bars)
+
+
+SLOWER, FASTER = (0xd5, 0x5e, 0), (0, 0x72, 0xb2)
+PALE_SLOWER, PALE_FASTER = (0xec, 0xb8, 0x8c), (0x8c, 0xc1, 0xde)
+
+
+def change_bars(path):
+    """Lists of the signed bars of each panel, in their order. The legend's boxes stand below all of these."""
+    found = [box for box in boxes(path) if box.colour in (SLOWER, FASTER, PALE_SLOWER, PALE_FASTER)]
+    legend = max(box.y for box in found)
+    panels = []
+    for box in found:
+        if box.y == legend:
+            continue
+        if not panels or box.y < panels[-1][-1].y:
+            panels.append([])
+        panels[-1].append(box)
+    return panels
+
+
+def test_changes(suite):
+    """The colour of each bar, on which side of zero it is, and its length as a share of the panel's longest."""
+    for name, arguments in CHANGES.items():
+        path, _ = plot_change(suite, arguments, name + ".svg")
+        lines = []
+        for panel in change_bars(path):
+            longest = max(panel, key=lambda box: box.width)
+            zero = longest.x if longest.colour in (SLOWER, PALE_SLOWER) else longest.x + longest.width
+            sides = ["+" if abs(box.x - zero) < 0.5 else "-" if abs(box.x + box.width - zero) < 0.5 else "?" for box in panel]
+            for box, side in zip(panel, sides):
+                check(box.width < 0.5 or (side == "+") == (box.colour in (SLOWER, PALE_SLOWER)), f"{name}: {side} {box}")
+            lines.append(" ".join("%02x%02x%02x:%.0f" % (*box.colour, 100 * box.width / longest.width) for box in panel))
+        compare(name + ".bars.txt", "\n".join(lines) + "\n", near_bars)
+
+
+def test_change_pictures(suite):
+    """PNG and the rendered PDF have the bars of the SVG."""
+    arguments = CHANGES["plot.diff.changed"]
+    svg, _ = plot_change(suite, arguments, "change.svg")
+    png, _ = plot_change(suite, arguments, "change.png")
+    pdf, _ = plot_change(suite, arguments, "change.pdf")
+    suite.run(["pdftoppm", "-r", "144", pdf, suite.folder("change")])
+    for what, rows in (("PNG", png_rows(png)), ("PDF", ppm_rows(suite.folder("change-1.ppm")))):
+        checked = 0
+        for box in sum(change_bars(svg), []):
+            if box.width < 3:
+                continue
+            x, y = int((box.x + box.width / 2) * 2), int((box.y + 3) * 2)  # above the error bar
+            pixel = tuple(rows[y][x * 3:x * 3 + 3])
+            check(all(abs(a - b) <= 12 for a, b in zip(pixel, box.colour)), f"{what}: {pixel} at {box}")
+            checked += 1
+        check(checked >= 8, f"{what}: {checked} bars seen")
+    jpeg, _ = plot_change(suite, arguments, "change.jpg")
+    with open(jpeg, "rb") as file:
+        check(file.read(3) == b"\xff\xd8\xff", "no JPEG")
+
+
+def test_change_beside_text(suite):
+    """What is printed is the same as without a figure."""
+    arguments = CHANGES["plot.diff.changed"]
+    for form in ([], ["--format", "json"]):
+        path, done = plot_change(suite, arguments + form, f"beside{len(form)}.pdf")
+        check(done.stdout == lamina(suite, ["diff"] + arguments + form).stdout, f"{form}: the text is another")
+        check(done.stderr == f"lamina: wrote {path}\n", done.stderr)
+    text = suite.folder("beside.txt")
+    path, done = plot_change(suite, arguments + ["-o", text], "beside-file.pdf")
+    check(done.stdout == "" and done.stderr == f"lamina: wrote {text}\nlamina: wrote {path}\n", done.stderr)
+    _, done = plot_change(suite, arguments + ["--fail-over-layer", "20%"], "beside-limit.pdf", 1)
+    check("slower than" in done.stderr and "wrote" in done.stderr, done.stderr)
+
+
+def test_change_refusals(suite):
+    """One line each, and nothing printed or written."""
+    arguments = CHANGES["plot.diff.changed"]
+    path, _ = plot_change(suite, arguments, "change-refused.pdf")
+    before = os.path.getsize(path)
+    for more, name, status, expected in (
+            (arguments, "change-refused.pdf", 2, "exists: name another file, or overwrite it with --force"),
+            (arguments, "change.gif", 2, "a figure is .pdf, .svg, .png, .jpg or .jpeg"),
+            (arguments + ["-o", suite.folder("change.txt")], "nowhere/change.pdf", 1, "cannot write"),
+            (["h200-callers", "layerwise-sample.json"], "common.pdf", 1, "nothing to compare")):
+        path, done = plot_change(suite, more, name, status)
+        check(expected in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, f"{more}: {done.stderr}")
+        check(name == "change-refused.pdf" or not os.path.exists(path), f"{path} was written")
+    check(not os.path.exists(suite.folder("change.txt")), "half of the files were written")
+    path, _ = plot_change(suite, CHANGES["plot.diff.one"] + ["--force"], "change-refused.pdf")
+    check(os.path.getsize(path) != before, "not replaced")
 
 
 def png_rows(path):
@@ -207,6 +312,14 @@ def test_without_fonts(suite):
     check(os.path.getsize(path) > 1000, "an empty figure")
     _, messages = plot(suite, FIGURES["plot.sample"], "fonts.pdf")
     check("fonts" not in messages.replace("fonts.pdf", ""), messages)
+
+
+def test_change_without_fonts(suite):
+    config = suite.folder("no-fonts-change.conf")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write('<?xml version="1.0"?><fontconfig></fontconfig>')
+    _, done = plot_change(suite, CHANGES["plot.diff.one"], "no-fonts-change.pdf", FONTCONFIG_FILE=config)
+    check("no fonts are installed" in done.stderr, done.stderr)
 
 
 def test_refusals(suite):
