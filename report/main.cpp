@@ -11,7 +11,7 @@ namespace {
 struct Command {
   const char* name;
   const char* description;
-  void (*add)(CLI::App& command);
+  void (*add)(lamina::CommandLine command);
 };
 
 constexpr Command kCommands[] = {
@@ -49,7 +49,9 @@ int run(int argc, char** argv) {
   CLI::App app("Lamina: a layerwise profiler for CUDA inference", "lamina");
   app.set_version_flag("--version", "lamina " LAMINA_VERSION);
   app.require_subcommand(0, 1);
-  for (const Command& command : kCommands) command.add(*app.add_subcommand(command.name, command.description));
+  for (const Command& command : kCommands) {
+    command.add(lamina::CommandLine(*app.add_subcommand(command.name, command.description)));
+  }
   try {
     app.parse(argc, argv);
   } catch (const lamina::ExitStatus& end) {

@@ -53,6 +53,9 @@ class CommandLine {
 
   void run(std::function<void()> command);
 
+  // For what only one command needs.
+  CLI::App& app() { return app_; }
+
  private:
   CLI::App& app_;
 };

@@ -190,7 +190,8 @@ void print_variables(const CommandOptions& options) {
 
 }  // namespace
 
-void add_run_command(CLI::App& command) {
+void add_run_command(CommandLine line) {
+  CLI::App& command = line.app();
   auto options = std::make_shared<CommandOptions>();
   add_recorder_options(command, options->run);
   command.add_flag("--force", options->force, "Add to a profile folder that is not empty");
@@ -201,7 +202,8 @@ void add_run_command(CLI::App& command) {
   command.callback([&command, options] { run(command, *options); });
 }
 
-void add_env_command(CLI::App& command) {
+void add_env_command(CommandLine line) {
+  CLI::App& command = line.app();
   auto options = std::make_shared<CommandOptions>();
   add_recorder_options(command, options->run);
   std::set<std::string> formats;

@@ -6,8 +6,8 @@
 
 namespace lamina {
 
-void add_run_command(CLI::App& command);
-void add_env_command(CLI::App& command);
+void add_run_command(CommandLine command);
+void add_env_command(CommandLine command);
 void add_table_command(CommandLine command);
 void add_json_command(CommandLine command);
 void add_plot_command(CommandLine command);
