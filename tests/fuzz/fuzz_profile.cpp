@@ -61,7 +61,8 @@ void run_timeline(const std::string& path) {
   read_profile(path, tree, std::nullopt, timeline.observer(tree));
   json.finish();
   std::map<uint64_t, int64_t> open;
-  for (const auto& event : nlohmann::json::parse(text)["traceEvents"]) {
+  const nlohmann::json trace = nlohmann::json::parse(text);
+  for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "B") ++open[event["tid"]];
     if (event["ph"] == "E" && --open[event["tid"]] < 0) abort();
   }

@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr int kRounds = 3000;
+constexpr int kRounds = 1000;
 
 std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
