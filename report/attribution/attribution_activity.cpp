@@ -22,7 +22,7 @@ constexpr size_t kMaxAnchors = 4096;  // of an executable graph
 
 constexpr std::string_view kCommunication = "communication";  // of KernelGroups
 constexpr std::string_view kUnknownLibrary = "(not known)";
-constexpr std::string_view kCopies = "(memcpy and memset)";
+constexpr std::string_view kCopyNames = "(memcpy and memset)";
 constexpr std::string_view kApartNames[] = {"", "", "(driver)", "(unknown node)", "(stale node)", "(ambiguous node)"};
 
 }  // namespace
@@ -372,7 +372,7 @@ void Attribution::add_libraries() {
   for (const auto& [key, use] : uses) {
     auto kernel = static_cast<uint32_t>(key);
     auto known = kernel_libraries_.find(kernel);
-    uint32_t library = known != kernel_libraries_.end() ? known->second : tree_.name_id(kernel != 0 ? kUnknownLibrary : kCopies);
+    uint32_t library = known != kernel_libraries_.end() ? known->second : tree_.name_id(kernel != 0 ? kUnknownLibrary : kCopyNames);
     tree_.add_library(static_cast<uint32_t>(key >> 32), library, use.us, use.count);
   }
 }

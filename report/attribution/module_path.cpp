@@ -5,8 +5,6 @@
 namespace lamina {
 namespace {
 
-constexpr auto npos = std::string_view::npos;
-
 bool is_number(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -16,7 +14,7 @@ std::string_view root_name(std::string_view path) { return path.substr(0, path.f
 
 std::string_view below_root(std::string_view path) {
   size_t dot = path.find('.');
-  return dot == npos ? std::string_view() : path.substr(dot + 1);
+  return dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
 }
 
 // Whether the whole of `tail` is the end of `path`. A number says nothing without its list.
@@ -29,9 +27,9 @@ bool ends_with_names(std::string_view path, std::string_view tail) {
 
 std::string_view path_leaf(std::string_view path) {
   size_t dot = path.find_last_of('.');
-  if (dot == npos) return path;
+  if (dot == std::string_view::npos) return path;
   if (is_number(path.substr(dot + 1)) && dot > 0) dot = path.find_last_of('.', dot - 1);
-  return dot == npos ? path : path.substr(dot + 1);
+  return dot == std::string_view::npos ? path : path.substr(dot + 1);
 }
 
 bool same_instance(std::string_view hook, std::string_view marker) {

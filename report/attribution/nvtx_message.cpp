@@ -13,7 +13,6 @@ namespace {
 
 using Kind = NvtxMessage::Kind;
 
-constexpr auto npos = std::string_view::npos;
 constexpr std::string_view kHookDomain = "lamina";
 constexpr std::string_view kAt = " @ ";
 constexpr std::string_view kIn = " in=[";
@@ -37,12 +36,12 @@ std::optional<uint64_t> number_at(std::string_view text, size_t at) {
 
 std::optional<uint64_t> number_after(std::string_view text, std::string_view label) {
   size_t at = text.find(label);
-  return at == npos ? std::nullopt : number_at(text, at + label.size());
+  return at == std::string_view::npos ? std::nullopt : number_at(text, at + label.size());
 }
 
 std::optional<uint64_t> number_before(std::string_view text, std::string_view label) {
   size_t at = text.find(label);
-  if (at == npos) return std::nullopt;
+  if (at == std::string_view::npos) return std::nullopt;
   size_t begin = at;
   while (begin > 0 && is_digit(text[begin - 1])) --begin;
   return begin == at ? std::nullopt : number_at(text, begin);
@@ -95,7 +94,7 @@ NvtxMessage parse_noise(std::string_view) { return of_kind(Kind::kIgnored); }
 // An op's argument may hold the sign too, but then a quote closes behind it.
 bool is_hook_module(std::string_view text, std::string_view domain) {
   size_t at = text.rfind(kAt);
-  return domain == kHookDomain && at != npos && text.find_first_of("'\"", at) == npos;
+  return domain == kHookDomain && at != std::string_view::npos && text.find_first_of("'\"", at) == std::string_view::npos;
 }
 
 NvtxMessage parse_hook_module(std::string_view text) {
@@ -162,7 +161,7 @@ NvtxMessage parse_compiled_marker(std::string_view text) {
   Marker marker = read_marker(text);
   if (text.substr(kCompiledMarker.size()).starts_with("output")) marker.behind = true;
   size_t colon = marker.module.find(':');
-  return marked_module(marker, colon == npos ? marker.module : marker.module.substr(colon + 1));
+  return marked_module(marker, colon == std::string_view::npos ? marker.module : marker.module.substr(colon + 1));
 }
 
 // ---- modules of SGLang's diffusion: `transformer.blocks.0.attn1.to_q in=[[1, 4096, 3072]]`
@@ -213,7 +212,7 @@ NvtxMessage parse_denoising_step(std::string_view) { return step(kDenoisingStep,
 
 // b=32 s=1 past=2090 NP4: the past grows from step to step.
 bool is_benchmark_step(std::string_view text, std::string_view) {
-  return text.starts_with("b=") && number_after(text, "b=") && number_after(text, " s=") && text.find(" past=") != npos;
+  return text.starts_with("b=") && number_after(text, "b=") && number_after(text, " s=") && text.find(" past=") != std::string_view::npos;
 }
 
 NvtxMessage parse_benchmark_step(std::string_view text) {
@@ -265,17 +264,17 @@ NvtxMessage parse_emit_nvtx(std::string_view text) {
   constexpr std::string_view kSizes = "sizes = ";
   std::string_view name = text.substr(0, text.find(", "));
   size_t at = text.find(kSizes, name.size());
-  if (at == npos) return op(name, {});
+  if (at == std::string_view::npos) return op(name, {});
   at += kSizes.size();
   size_t end = python_value_end(text, at);
-  std::string_view sizes = end == npos ? std::string_view() : python_items(text.substr(at, end - at));
+  std::string_view sizes = end == std::string_view::npos ? std::string_view() : python_items(text.substr(at, end - at));
   return op(name, sizes.empty() ? "" : "(" + std::string(sizes) + ")");
 }
 
 // `aten::mm(bfloat16[4, 4096], bfloat16[4096, 6144])`, as Lamina's hook writes it, or a bare `aten::mm`.
 bool is_op_call(std::string_view text, std::string_view) {
   std::string_view name = text.substr(0, text.find('('));
-  if (name.find("::") == npos || !all_of(name, is_identifier)) return false;
+  if (name.find("::") == std::string_view::npos || !all_of(name, is_identifier)) return false;
   return name.size() < text.size() ? text.ends_with(')') : name.starts_with("aten::");
 }
 
@@ -288,14 +287,14 @@ NvtxMessage parse_op_call(std::string_view text) {
 constexpr std::string_view kFromLibrary = ") <- ";
 
 bool is_extension_call(std::string_view text, std::string_view domain) {
-  return domain == kHookDomain && text.find('(') != npos && text.rfind(kFromLibrary) != npos;
+  return domain == kHookDomain && text.find('(') != std::string_view::npos && text.rfind(kFromLibrary) != std::string_view::npos;
 }
 
 NvtxMessage parse_extension_call(std::string_view text) {
   size_t arguments = text.find('(');
   size_t library = text.rfind(kFromLibrary) + kFromLibrary.size();
   size_t module = text.substr(0, arguments).rfind('.');
-  size_t function = module == npos ? 0 : module + 1;
+  size_t function = module == std::string_view::npos ? 0 : module + 1;
   std::string name(text.substr(function, library - function));
   return op(name + library_name(text.substr(library)), {});
 }

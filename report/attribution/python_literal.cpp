@@ -3,19 +3,17 @@
 namespace lamina {
 namespace {
 
-constexpr auto npos = std::string_view::npos;
-
 bool is_quote(char c) { return c == '\'' || c == '"'; }
 bool opens(char c) { return c == '[' || c == '(' || c == '{'; }
 bool closes(char c) { return c == ']' || c == ')' || c == '}'; }
 
-// The closing quote of the string that begins at `at`; npos when there is none.
+// The closing quote of the string that begins at `at`; std::string_view::npos when there is none.
 size_t closing_quote(std::string_view text, size_t at) {
   char quote = text[at];
   for (++at; at < text.size() && text[at] != quote; ++at) {
     if (text[at] == '\\') ++at;
   }
-  return at < text.size() ? at : npos;
+  return at < text.size() ? at : std::string_view::npos;
 }
 
 }  // namespace
@@ -27,14 +25,14 @@ size_t python_value_end(std::string_view text, size_t at) {
     if (depth == 0 && (closes(c) || c == ',')) return at;
     if (is_quote(c)) {
       at = closing_quote(text, at);
-      if (at == npos) return npos;
+      if (at == std::string_view::npos) return std::string_view::npos;
     } else if (opens(c)) {
       ++depth;
     } else if (closes(c)) {
       --depth;
     }
   }
-  return depth == 0 ? text.size() : npos;
+  return depth == 0 ? text.size() : std::string_view::npos;
 }
 
 void for_each_python_entry(std::string_view dict,
@@ -42,13 +40,13 @@ void for_each_python_entry(std::string_view dict,
   if (!dict.starts_with('{')) return;
   for (size_t at = 1; at < dict.size();) {
     at = dict.find_first_not_of(" ,", at);
-    if (at == npos || !is_quote(dict[at])) return;
+    if (at == std::string_view::npos || !is_quote(dict[at])) return;
     size_t key_end = closing_quote(dict, at);
-    if (key_end == npos) return;
+    if (key_end == std::string_view::npos) return;
     size_t value = dict.find_first_not_of(": ", key_end + 1);
-    if (value == npos) return;
+    if (value == std::string_view::npos) return;
     size_t end = python_value_end(dict, value);
-    if (end == npos) return;
+    if (end == std::string_view::npos) return;
     visit(dict.substr(at + 1, key_end - at - 1), dict.substr(value, end - value));
     at = end;
   }

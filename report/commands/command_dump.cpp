@@ -1,6 +1,7 @@
 // `lamina dump`: the records of a profile, one JSON object a line. Kernels and memory operations come with their place:
 // when it is known, which may be after later records.
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "report/commands/commands.h"
 #include "report/format.h"

@@ -1,5 +1,6 @@
 // `lamina json`: a profile as layerwise JSON.
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "report/commands/choice.h"
 #include "report/commands/commands.h"

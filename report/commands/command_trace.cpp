@@ -1,5 +1,6 @@
 // `lamina trace`: a profile as a timeline for ui.perfetto.dev and chrome://tracing.
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "report/commands/choice.h"
 #include "report/commands/commands.h"

@@ -1,6 +1,7 @@
 // What is different about the circumstances of two reports; see compare_reports.h.
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "report/diff/compare_reports.h"
@@ -16,13 +17,13 @@ using Fact = std::optional<std::string>;
 enum class Unknown { kNothing, kDifference };
 
 // Where a fact stands: newer files have the engine's arguments in an object of their own.
-struct Place {
+struct FactPlace {
   const char* name;
   std::initializer_list<const char*> pointers;
   Unknown unknown = Unknown::kNothing;
 };
 
-const Place kPlaces[] = {
+const FactPlace kFactPlaces[] = {
     {"model", {"/engine_args/model", "/model"}, Unknown::kDifference},
     {"dtype", {"/engine_args/dtype", "/dtype"}, Unknown::kDifference},
     {"batch_size", {"/batch_size"}, Unknown::kDifference},
@@ -36,7 +37,7 @@ const Place kPlaces[] = {
     {"torch_cuda_version", {"/torch_cuda_version"}},
 };
 
-Fact fact_at(const ordered_json& context, const Place& place) {
+Fact fact_at(const ordered_json& context, const FactPlace& place) {
   for (const char* pointer : place.pointers) {
     ordered_json::json_pointer where(pointer);
     if (!context.contains(where) || context.at(where).is_null()) continue;
@@ -75,8 +76,8 @@ Fact processes(const ordered_json& context) {
 Fact sequences(const PhaseReport& phase) {
   std::set<int64_t> counts;
   for (const StepReport& step : phase.steps) {
-    auto found = step.metadata.find("num_running_seqs");
-    if (found != step.metadata.end() && found->is_number_integer()) counts.insert(found->get<int64_t>());
+    auto found = step.metadata->find("num_running_seqs");
+    if (found != step.metadata->end() && found->is_number_integer()) counts.insert(found->get<int64_t>());
   }
   if (counts.empty()) return std::nullopt;
   return counts.size() == 1 ? fmt::format("{}", *counts.begin()) : fmt::format("{} to {}", *counts.begin(), *counts.rbegin());
@@ -90,9 +91,9 @@ std::vector<ContextDifference> compare_contexts(const LayerReport& before, const
     bool known = a && b;
     if (a != b && (known || unknown == Unknown::kDifference)) differences.push_back({name, std::move(a), std::move(b)});
   };
-  for (const Place& place : kPlaces) add(place.name, fact_at(before.context, place), fact_at(after.context, place), place.unknown);
-  add("GPU", devices(before.context), devices(after.context), Unknown::kDifference);
-  add("processes", processes(before.context), processes(after.context), Unknown::kNothing);
+  for (const FactPlace& place : kFactPlaces) add(place.name, fact_at(*before.context, place), fact_at(*after.context, place), place.unknown);
+  add("GPU", devices(*before.context), devices(*after.context), Unknown::kDifference);
+  add("processes", processes(*before.context), processes(*after.context), Unknown::kNothing);
   for (const PhaseReport& phase : before.phases) {
     auto other = std::ranges::find(after.phases, phase.name, &PhaseReport::name);
     if (other != after.phases.end()) add("sequences a step in " + phase.name, sequences(phase), sequences(*other), Unknown::kNothing);

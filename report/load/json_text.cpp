@@ -1,6 +1,7 @@
 #include "report/load/json_text.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <unordered_set>
 #include <vector>

@@ -1,7 +1,7 @@
 // Parses JSON that may be hostile: bounded depth, no key twice, and a time that grows with the text only.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace lamina {

@@ -1,6 +1,7 @@
 #include "report/load/layerwise_json.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <unordered_map>
 
@@ -14,9 +15,6 @@ namespace lamina {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr std::string_view kPrefill = "prefill";
-constexpr std::string_view kDecode = "decode";
 
 constexpr double kMaxNumber = 1e15;  // microseconds: 31 years
 constexpr size_t kMaxKeyInMessage = 80;
@@ -140,7 +138,7 @@ StepReport read_step(const ordered_json& json, const Place& place) {
   object_at(json, place);
   StepReport step;
   if (auto metadata = json.find("metadata"); metadata != json.end()) {
-    step.metadata = object_at(*metadata, place.key("metadata"));  // older files have none
+    *step.metadata = object_at(*metadata, place.key("metadata"));  // older files have none
   }
   step.summary = read_nodes<SummaryNode>(member(json, "summary_stats", place), place.key("summary_stats"));
   drop_repeated_roots(step.summary);
@@ -234,8 +232,8 @@ LayerReport read_layerwise_json(const std::string& text, const std::string& file
   object_at(document, root);
   LayerReport report;
   Place context_place = root.key("context");
-  report.context = object_at(member(document, "context", root), context_place);
-  ordered_json taken = take_lamina_phases(report.context, context_place);
+  *report.context = object_at(member(document, "context", root), context_place);
+  ordered_json taken = take_lamina_phases(*report.context, context_place);
   Place lamina_place = context_place.key("lamina");
   bool has_prefill_steps = taken.contains("prefill_steps");  // then `prefill` is their sum
 

@@ -1,12 +1,17 @@
 // The layerwise JSON, as vLLM's layerwise profiler and `lamina json` write it.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "report/tree/layer_report.h"
 
 namespace lamina {
+
+// The phases that the format has keys for.
+inline constexpr std::string_view kPrefill = "prefill";
+inline constexpr std::string_view kDecode = "decode";
 
 // Throws InputError with the file name and the place in the document.
 LayerReport read_layerwise_json(const std::string& text, const std::string& file_name);

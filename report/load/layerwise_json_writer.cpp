@@ -1,6 +1,7 @@
 // The writer of the layerwise JSON; its reader is layerwise_json.cpp.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "report/load/layerwise_json.h"
 #include "report/tree/step_name.h"
@@ -10,9 +11,6 @@ namespace lamina {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr std::string_view kPrefill = "prefill";
-constexpr std::string_view kDecode = "decode";
 
 constexpr double kMaxWhole = 1e15;  // whole numbers up to here are exact
 
@@ -43,7 +41,7 @@ ordered_json complete_metadata(ordered_json metadata) {
 }
 
 ordered_json write_step(const StepReport& step) {
-  return {{"metadata", complete_metadata(step.metadata)},
+  return {{"metadata", complete_metadata(*step.metadata)},
           {"summary_stats", write_nodes(step.summary)},
           {"model_stats", write_nodes(step.model)}};
 }
@@ -143,7 +141,7 @@ nlohmann::ordered_json json_entry(const ModelNode& node) {
 
 nlohmann::ordered_json write_layerwise_json(const LayerReport& report) {
   ordered_json document;
-  ordered_json& context = document["context"] = complete_context(report.context);
+  ordered_json& context = document["context"] = complete_context(*report.context);
   write_lamina_phases(context, report.phases);
   auto add = [&](int wanted_rank, auto&& write) {
     for (const PhaseReport& phase : report.phases) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "report/errors.h"
@@ -63,7 +64,7 @@ LayerReport load_report(const std::string& path, const LoadOptions& options, std
   std::vector<Process> processes = read_profile(path, tree, options.rank, {}, options.stacks);
   if (options.tell_problems) tell_problems(processes);
   LayerReport report;
-  report.context = report_context(processes);
+  *report.context = report_context(processes);
   tree.finish(report);
   if (processes_read) *processes_read = std::move(processes);
   return report;

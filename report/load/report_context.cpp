@@ -1,5 +1,7 @@
 #include "report/load/report_context.h"
 
+#include <nlohmann/json.hpp>
+
 #include "report/errors.h"
 #include "report/format.h"
 #include "report/load/json_text.h"

@@ -1,7 +1,7 @@
 // The `context` of the layerwise JSON, from what the recorder noted about processes and devices.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "report/load/profile.h"

@@ -13,7 +13,7 @@ namespace {
 using Parts = std::vector<NamePart>;
 using Arguments = std::vector<std::string_view>;
 
-constexpr int kMaxNesting = 8;  // of what is unwrapped
+constexpr int kMaxTypeNesting = 8;  // of what is unwrapped
 
 // Templates around the operation, and where it stands in their arguments.
 constexpr struct Wrapper {
@@ -70,7 +70,7 @@ std::optional<Operation> find_operation(std::string_view functor, int nesting) {
   if (main == parts.end() || is_lambda(*main) || std::ranges::find(kNone, main->name) != std::end(kNone)) return std::nullopt;
   Arguments arguments = split_arguments(main->arguments);
   auto wrapper = std::ranges::find(kWrappers, main->name, &Wrapper::name);
-  bool wraps = wrapper != std::end(kWrappers) && wrapper->argument < arguments.size() && nesting < kMaxNesting;
+  bool wraps = wrapper != std::end(kWrappers) && wrapper->argument < arguments.size() && nesting < kMaxTypeNesting;
   auto operation = wraps ? find_operation(arguments[wrapper->argument], nesting + 1) : Operation{operation_name(main->name), ""};
   std::string dtype = first_of(arguments.empty() ? lambda_parameters(parts) : arguments);
   if (operation && !dtype.empty()) operation->dtype = dtype;

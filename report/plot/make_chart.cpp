@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "report/format.h"
@@ -133,8 +134,8 @@ void keep_largest(BarChart& chart, size_t count) {
 
 BarChart make_chart(const LayerReport& report, const ChartOptions& options, std::vector<std::string>& messages) {
   BarChart chart;
-  chart.title = title_of(report.context, options);
-  chart.subtitle = subtitle_of(report.context, options);
+  chart.title = title_of(*report.context, options);
+  chart.subtitle = subtitle_of(*report.context, options);
   std::set<std::string> found_folds;
   Paths paths;
   for (const StepBar& step : choose_steps(report, options, messages)) {

@@ -1,6 +1,7 @@
 #include "report/plot/steps.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "report/commands/choice.h"
 #include "report/errors.h"
@@ -75,8 +76,8 @@ size_t chosen_interval(const std::vector<Choice>& phases, const ChartOptions& op
 std::string label_of(const PhaseReport& phase, const StepReport& step) {
   std::string label = printable(phase.name);
   if (phase.name == "decode" || phase.steps.size() > 1) label += fmt::format("_{}", step.number);
-  auto sequences = step.metadata.find("num_running_seqs");
-  bool known = sequences != step.metadata.end() && sequences->is_number_integer();
+  auto sequences = step.metadata->find("num_running_seqs");
+  bool known = sequences != step.metadata->end() && sequences->is_number_integer();
   if (known && phase.name != "prefill") label += fmt::format("-seqs-{}", sequences->get<int64_t>());
   return label;
 }

@@ -1,5 +1,6 @@
 #include "report/render/csv.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "report/format.h"

@@ -1,7 +1,7 @@
 // The comparison of two reports as text and as JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "report/diff/compare_reports.h"

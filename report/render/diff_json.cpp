@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "report/render/diff.h"
 
 namespace lamina {

@@ -12,7 +12,7 @@ namespace lamina {
 namespace {
 
 constexpr uint32_t kNoLaunch = UINT32_MAX;
-constexpr const char* kCategories[] = {"kernel", "memcpy", "memset"};  // by ActivityKind
+constexpr const char* kActivityCategories[] = {"kernel", "memcpy", "memset"};  // by ActivityKind
 constexpr std::string_view kNoModule = "(no module)";
 
 std::string microseconds(uint64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
@@ -162,7 +162,7 @@ void GpuTimeline::draw_activity(const Ran& ran, const Path& path, Track track) {
   add_text("graph node", node);
   args.push_back({"correlation", uint64_t{ran.correlation}});
   add_text("launched", launch);
-  scope_.events.begin(track, ran.start, {name, kCategories[static_cast<size_t>(site.kind)], path.layer.empty() ? kNoModule : path.layer, args});
+  scope_.events.begin(track, ran.start, {name, kActivityCategories[static_cast<size_t>(site.kind)], path.layer.empty() ? kNoModule : path.layer, args});
   draw_arrow(ran, track);
   scope_.events.end(track, ran.end());
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxOpenRanges = 1024;       // the recorder stops far earlier
 constexpr size_t kMaxLaunches = 1u << 20;     // that wait for their kernels
 constexpr std::string_view kOtherRange = "(other)";
-constexpr const char* kCategories[] = {"layer", "op", "layer", "mark", "range"};  // by NvtxMessage::Kind
+constexpr const char* kRangeCategories[] = {"layer", "op", "layer", "mark", "range"};  // by NvtxMessage::Kind
 
 }  // namespace
 
@@ -191,7 +191,7 @@ const HostTimeline::Text& HostTimeline::text(uint32_t string, const ProcessDefin
   bool is_op = message.kind == NvtxMessage::Kind::kOp;
   std::string name = is_op && !message.label.empty() ? message.label : message.name;
   if (!named || name.empty()) name = definitions.text(string);
-  known->second = {.category = kCategories[static_cast<size_t>(message.kind)],
+  known->second = {.category = kRangeCategories[static_cast<size_t>(message.kind)],
                    .name = std::move(name),
                    .op = is_op ? message.name : "",
                    .path = std::move(message.path),

@@ -1,5 +1,6 @@
 #include "report/render/html_page.h"
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "report/render/page_source.h"  // made from page/ by CMake

@@ -1,5 +1,6 @@
 #include "report/render/info.h"
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "report/format.h"
@@ -188,8 +189,8 @@ std::vector<InfoSection> info_sections(const std::vector<Process>& processes, co
 
 std::vector<InfoSection> info_sections(const LayerReport& report) {
   std::vector<InfoSection> sections;
-  auto lamina = report.context.find("lamina");
-  bool known = lamina != report.context.end() && lamina->is_object() && lamina->contains("processes") && (*lamina)["processes"].is_array();
+  auto lamina = report.context->find("lamina");
+  bool known = lamina != report.context->end() && lamina->is_object() && lamina->contains("processes") && (*lamina)["processes"].is_array();
   for (const nlohmann::ordered_json& process : known ? (*lamina)["processes"] : nlohmann::ordered_json::array()) {
     if (process.is_object()) sections.push_back(process_section(process));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "report/names/kernel_name.h"
 #include "report/names/palette.h"
@@ -133,8 +134,8 @@ std::optional<GpuTime> gpu_time(const View& view) {
 
 ordered_json describe(const View& view) {
   ordered_json json = {{"rank", view.rank}, {"step", view.step ? view.step->number : 0}, {"total", nanoseconds(total_us(view.summary()))}};
-  if (view.step && view.step->metadata.contains("num_running_seqs") && view.step->metadata["num_running_seqs"].is_number()) {
-    json["sequences"] = view.step->metadata["num_running_seqs"];
+  if (view.step && view.step->metadata->contains("num_running_seqs") && (*view.step->metadata)["num_running_seqs"].is_number()) {
+    json["sequences"] = (*view.step->metadata)["num_running_seqs"];
   }
   if (auto gpu = gpu_time(view)) {
     json["gpu"] = {nanoseconds(gpu->span_us), nanoseconds(gpu->busy_us), nanoseconds(gpu->communication_us),
@@ -311,7 +312,7 @@ nlohmann::ordered_json page_data(const Page& page, const PageLimits& limits) {
   data["ranks"] = ordered_json::array();
   for (const RankReport& rank : page.ranks) data["ranks"].push_back(rank.name);
   data["context"] = ordered_json::array();
-  add_context(data["context"], page.ranks.front().report.context, "");
+  add_context(data["context"], *page.ranks.front().report.context, "");
   data["account"] = write_account(page.account);
   data["phases"] = std::move(written);
   return data;

@@ -17,7 +17,7 @@
 // Times are whole nanoseconds. Colours are 0xRRGGBB.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "report/render/raw_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "report/format.h"
 
 namespace lamina {

@@ -1,7 +1,7 @@
 // One JSON object for one record, for `lamina dump`.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "report/records/definitions.h"
 #include "report/records/profile_file.h"

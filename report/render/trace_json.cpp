@@ -1,6 +1,7 @@
 #include "report/render/trace_json.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "report/format.h"
 

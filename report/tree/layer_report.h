@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "report/tree/json_object.h"
 
 namespace lamina {
 
@@ -51,7 +52,7 @@ struct ModelNode {
 // One opening of a phase: `decode_7` is step 7 of phase `decode`.
 struct StepReport {
   uint32_t number = 1;  // from 1
-  nlohmann::ordered_json metadata = {{"num_running_seqs", nullptr}};
+  JsonObject metadata = JsonObject("num_running_seqs");  // as the layerwise JSON has it
   std::vector<SummaryNode> summary;
   std::vector<ModelNode> model;  // may be left out (load_report.h)
   std::optional<GpuTime> gpu = {};  // of a profile, if asked for; never between phases, which is not one stretch of time
@@ -67,8 +68,8 @@ struct PhaseReport {
 };
 
 struct LayerReport {
-  nlohmann::ordered_json context = nlohmann::ordered_json::object();  // as the layerwise JSON has it
-  std::vector<PhaseReport> phases;                                    // in order of first opening
+  JsonObject context = {};          // as the layerwise JSON has it
+  std::vector<PhaseReport> phases;  // in order of first opening
 };
 
 }  // namespace lamina

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "report/tree/summarize.h"
@@ -238,7 +239,7 @@ class LayerTree::Finisher {
     StepReport step;
     step.number = kept.number;
     step.gpu = kept.gpu;
-    if (kept.sequences && !kept.disagree) step.metadata["num_running_seqs"] = *kept.sequences;
+    if (kept.sequences && !kept.disagree) (*step.metadata)["num_running_seqs"] = *kept.sequences;
     bool has_model = kept.model != 0 && !tree_.options_.only_calls;
     if (has_model) step.model = model_rows(kept.model);
     set_percentages(step.model);

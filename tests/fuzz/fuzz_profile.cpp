@@ -1,6 +1,7 @@
 #include "fuzz_profile.h"
 
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "report/errors.h"
@@ -197,10 +198,10 @@ TEST(Chart, PhasesWeighTheSame) {
 
 TEST(Chart, AStepIsABar) {
   auto report = report_of({phase("prefill", {model()}), phase("decode", {model(), model()}), phase("verify", {model(), model()})});
-  report.phases[0].steps[0].metadata["num_running_seqs"] = 4;
-  report.phases[1].steps[1].metadata["num_running_seqs"] = 32;
-  report.phases[2].steps[0].metadata["num_running_seqs"] = "many";
-  report.phases[2].steps[1].metadata = nlohmann::ordered_json::object();
+  (*report.phases[0].steps[0].metadata)["num_running_seqs"] = 4;
+  (*report.phases[1].steps[1].metadata)["num_running_seqs"] = 32;
+  (*report.phases[2].steps[0].metadata)["num_running_seqs"] = "many";
+  *report.phases[2].steps[1].metadata = nlohmann::ordered_json::object();
   EXPECT_THAT(labels(make(report, options_of(PlotLevel::kModule)).chart), ElementsAre("prefill", "decode_1", "decode_2-seqs-32", "verify_1", "verify_2"));
 }
 
@@ -265,7 +266,7 @@ TEST(Chart, NoTimeIsABarOfNothing) {
 
 TEST(Chart, TitleComesFromTheContext) {
   auto report = report_of({phase("prefill", {model()})});
-  report.context = {{"cuda_devices", "[_CudaDeviceProperties(name='NVIDIA H200', major=9), _CudaDeviceProperties(name='NVIDIA H200')]"},
+  *report.context = {{"cuda_devices", "[_CudaDeviceProperties(name='NVIDIA H200', major=9), _CudaDeviceProperties(name='NVIDIA H200')]"},
                     {"engine_args", {{"model", "a/B\n"}, {"tensor_parallel_size", 8}}},
                     {"batch_size", 4},
                     {"prompt_len", 512}};
@@ -276,11 +277,11 @@ TEST(Chart, TitleComesFromTheContext) {
 
 TEST(Chart, OldFlatContextsAndNoneAtAll) {
   auto report = report_of({phase("prefill", {model()})});
-  report.context = {{"model", "m"}, {"tensor_parallel_size", 1}, {"batch_size", nullptr}, {"cuda_devices", "name='x"}};
+  *report.context = {{"model", "m"}, {"tensor_parallel_size", 1}, {"batch_size", nullptr}, {"cuda_devices", "name='x"}};
   auto chart = make(report, options_of(PlotLevel::kModule)).chart;
   EXPECT_EQ(chart.title, "m: GPU time by module");
   EXPECT_EQ(chart.subtitle, "x");
-  report.context = {{"engine_args", "?"}, {"cuda_devices", 7}};
+  *report.context = {{"engine_args", "?"}, {"cuda_devices", 7}};
   chart = make(report, options_of(PlotLevel::kModule)).chart;
   EXPECT_EQ(chart.title, "run: GPU time by module");
   EXPECT_EQ(chart.subtitle, "");

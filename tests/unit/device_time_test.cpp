@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "read_back.h"
@@ -292,7 +293,7 @@ TEST(StepSummaries, AreThoseOfTheModelTrees) {
       ASSERT_EQ(steps.size(), models.phases[i].steps.size());
       for (size_t k = 0; k < steps.size(); ++k) {
         EXPECT_EQ(steps[k].number, models.phases[i].steps[k].number);
-        EXPECT_EQ(steps[k].metadata, models.phases[i].steps[k].metadata);
+        EXPECT_EQ(*steps[k].metadata, *models.phases[i].steps[k].metadata);
         EXPECT_EQ(steps[k].model.empty(), k > 0);
         expect_same_rows(steps[k].summary, models.phases[i].steps[k].summary);
       }

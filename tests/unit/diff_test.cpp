@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "report/diff/changed_layers.h"
 #include "report/diff/compare_reports.h"
@@ -321,8 +322,8 @@ TEST(Diff, ADeepTreeIsCompared) {
 
 TEST(Diff, ContextsOfBothShapesAreCompared) {
   LayerReport flat, nested;
-  flat.context = {{"model", "toy"}, {"dtype", "auto"}, {"batch_size", 4}, {"prompt_len", 512}, {"cuda_devices", "[]"}};
-  nested.context = {{"engine_args", {{"model", "toy"}, {"dtype", "float16"}}},
+  *flat.context = {{"model", "toy"}, {"dtype", "auto"}, {"batch_size", 4}, {"prompt_len", 512}, {"cuda_devices", "[]"}};
+  *nested.context = {{"engine_args", {{"model", "toy"}, {"dtype", "float16"}}},
                     {"batch_size", 8},
                     {"cuda_devices", "[_CudaDeviceProperties(name='NVIDIA H200', major=9), _CudaDeviceProperties(name='NVIDIA H200', major=9)]"}};
   std::vector<std::string> told;
@@ -335,8 +336,8 @@ TEST(Diff, ContextsOfBothShapesAreCompared) {
 
 TEST(Diff, SequencesOfAStepAreContextToo) {
   LayerReport before = times({1, 1}), after = times({1, 1});
-  for (StepReport& step : before.phases[0].steps) step.metadata["num_running_seqs"] = 4;
-  for (StepReport& step : after.phases[0].steps) step.metadata["num_running_seqs"] = step.number;
+  for (StepReport& step : before.phases[0].steps) (*step.metadata)["num_running_seqs"] = 4;
+  for (StepReport& step : after.phases[0].steps) (*step.metadata)["num_running_seqs"] = step.number;
   std::vector<ContextDifference> facts = compare_contexts(before, after);
   ASSERT_EQ(facts.size(), 1u);
   EXPECT_EQ(facts[0].name, "sequences a step in decode");

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "report/names/palette.h"
 #include "report/render/page_rows.h"
@@ -22,7 +23,7 @@ PhaseReport two_steps() {
   PhaseReport phase{.name = "decode", .step_count = 2};
   phase.summary = {{"m", 30, 100, 2, {{"k", 25, 83, 2, {}, 3}, {"late", 5, 17, 1, {}}}, 3}};
   StepReport first{.number = 1, .summary = {{"m", 10, 100, 1, {{"k", 10, 100, 1, {}}}}}, .model = {}};
-  first.metadata["num_running_seqs"] = 4;
+  (*first.metadata)["num_running_seqs"] = 4;
   first.model = {{"m", 50.5, 10, 100, "", {{"k", 0, 10, 100, "mm(x)", {}}}, "model.m"}};
   StepReport second{.number = 2, .summary = {{"m", 20, 100, 1, {{"k", 15, 75, 1, {}}, {"late", 5, 25, 1, {}}}}}, .model = {}};
   phase.steps = {first, second};
@@ -177,7 +178,7 @@ TEST(PageData, NothingAndNumbersThatAreNoneAreZero) {
 
 TEST(PageData, ContextIsFlatAndWithoutWhatLaminaKeepsThere) {
   Page page = page_of({});
-  page.ranks[0].report.context = {{"engine_args", {{"model", "m"}, {"none", nullptr}}}, {"batch_size", 4}, {"lamina", {{"x", 1}}}, {"list", {1, "\xff"}}};
+  *page.ranks[0].report.context = {{"engine_args", {{"model", "m"}, {"none", nullptr}}}, {"batch_size", 4}, {"lamina", {{"x", 1}}}, {"list", {1, "\xff"}}};
   EXPECT_EQ(page_data(page)["context"].dump(-1, ' ', true, ordered_json::error_handler_t::replace),
             R"([["engine_args.model","m"],["batch_size","4"],["list","[1,\"\ufffd\"]"]])");
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
@@ -41,11 +42,11 @@ ordered_json text_of(const std::vector<ModelNode>& nodes) {
 
 // Every field of a report, not by way of the writer.
 std::string text_of(const LayerReport& report) {
-  ordered_json text = {{"context", report.context}};
+  ordered_json text = {{"context", *report.context}};
   for (const PhaseReport& phase : report.phases) {
     ordered_json steps = ordered_json::array();
     for (const StepReport& s : phase.steps)
-      steps.push_back({s.number, s.metadata, text_of(s.summary), text_of(s.model)});
+      steps.push_back({s.number, *s.metadata, text_of(s.summary), text_of(s.model)});
     text["phases"].push_back({phase.name, phase.step_count, text_of(phase.summary), steps});
   }
   return text.dump(1);
@@ -58,7 +59,7 @@ LayerReport through_json(const LayerReport& report) { return read(write_layerwis
 StepReport step(uint32_t number, double us) {
   StepReport result;
   result.number = number;
-  result.metadata["num_running_seqs"] = number;
+  (*result.metadata)["num_running_seqs"] = number;
   result.summary = {{"Model", us, 100, 1, {{"kernel", us, 100, 2, {}}}}};
   result.model = {{"Model", 7.5, us, 100, "", {{"kernel", 0, us, 100, "mm(a) <- linear(b)", {}}}, "Model#2"}};
   return result;
@@ -76,7 +77,7 @@ PhaseReport phase(const std::string& name, std::vector<StepReport> steps) {
 
 LayerReport report_of(std::vector<PhaseReport> phases) {
   LayerReport report;
-  report.context = {{"python_version", "3.11"},
+  *report.context = {{"python_version", "3.11"},
                     {"engine_args", {{"model", "toy"}, {"tensor_parallel_size", 1}}},
                     {"prompt_len", nullptr},
                     {"batch_size", 4},
@@ -163,7 +164,7 @@ TEST(ReadLayerwiseJson, ReadsTheSample) {
   std::ostringstream text;
   text << file.rdbuf();
   LayerReport report = read(text.str());
-  EXPECT_EQ(report.context["engine_args"]["model"], "toy/Llama-1L");
+  EXPECT_EQ((*report.context)["engine_args"]["model"], "toy/Llama-1L");
   ASSERT_THAT(phase_names(report), ElementsAre("prefill"));
   const PhaseReport& prefill = report.phases[0];
   EXPECT_EQ(prefill.step_count, 1u);
@@ -179,8 +180,8 @@ TEST(ReadLayerwiseJson, OldFilesHaveNeitherMetadataNorNumbers) {
   ASSERT_THAT(phase_names(report), ElementsAre("prefill", "decode"));
   EXPECT_EQ(report.phases[1].step_count, 1u);
   EXPECT_EQ(report.phases[1].steps[0].number, 1u);
-  EXPECT_EQ(report.phases[1].steps[0].metadata.dump(), R"({"num_running_seqs":null})");
-  EXPECT_EQ(report.context["model"], "toy");
+  EXPECT_EQ(report.phases[1].steps[0].metadata->dump(), R"({"num_running_seqs":null})");
+  EXPECT_EQ((*report.context)["model"], "toy");
 }
 
 // vLLM's first writers: `decode` is the first step, `decode_1` the second.
@@ -209,8 +210,8 @@ TEST(ReadLayerwiseJson, ARepeatedRootIsOne) {
 }
 
 TEST(ReadLayerwiseJson, ReadsContextsOfBothShapes) {
-  EXPECT_EQ(read(document({{"prefill", 1}}, kFlatContext)).context["allow_cuda_graphs"], false);
-  EXPECT_EQ(read(document({{"prefill", 1}}, kNestedContext)).context["engine_args"]["enforce_eager"], true);
+  EXPECT_EQ((*read(document({{"prefill", 1}}, kFlatContext)).context)["allow_cuda_graphs"], false);
+  EXPECT_EQ((*read(document({{"prefill", 1}}, kNestedContext)).context)["engine_args"]["enforce_eager"], true);
 }
 
 // No decode at all, no time at all, nothing at all.
@@ -258,7 +259,7 @@ TEST(ReadLayerwiseJson, ExtraKeysAreLeftAlone) {
   json["prefill"]["summary_stats"][0]["lamina"] = {{"wall_us", 3}};
   json["prefill"]["summary_stats"][0]["entry"]["more"] = true;
   LayerReport report = read(json.dump());
-  EXPECT_EQ(report.context["lamina"]["ranks"], 2);
+  EXPECT_EQ((*report.context)["lamina"]["ranks"], 2);
 }
 
 // ---- hostile documents
@@ -338,7 +339,7 @@ TEST(ReadLayerwiseJson, RefusesDeepNesting) {
 TEST(ReadLayerwiseJson, ManyKeysTakeNoSquareOfTime) {
   std::string text = R"({"context": {)";
   for (int i = 0; i < 300000; ++i) text += "\"key" + std::to_string(i) + "\":0,";
-  EXPECT_EQ(read(text + "\"last\":0}}").context.size(), 300001u);
+  EXPECT_EQ(read(text + "\"last\":0}}").context->size(), 300001u);
 }
 
 TEST(ReadLayerwiseJson, RefusesIllTypedLaminaPhases) {
@@ -397,8 +398,8 @@ TEST(WriteLayerwiseJson, ContextHasWhatReadersInsistOn) {
   EXPECT_EQ(context["prompt_len"], 512);
   EXPECT_TRUE(context["num_steps"].is_null());
   LayerReport nested = report_of({});
-  nested.context["engine_args"]["tensor_parallel_size"] = 2;
-  EXPECT_EQ(write_layerwise_json(nested)["context"], nested.context);
+  (*nested.context)["engine_args"]["tensor_parallel_size"] = 2;
+  EXPECT_EQ(write_layerwise_json(nested)["context"], *nested.context);
 }
 
 // The printer and the plotter look at these of every key but the context, which they want first.
@@ -406,7 +407,7 @@ TEST(WriteLayerwiseJson, EveryStepIsOneThatReadersCanShow) {
   StepReport empty;
   empty.number = 2;
   StepReport bare = step(3, 5);
-  bare.metadata = ordered_json::object();
+  *bare.metadata = ordered_json::object();
   LayerReport report = report_of({phase("startup", {step(1, 1)}), phase("prefill", {step(1, 9)}), phase("decode", {step(1, 1), bare})});
   report.phases[2].steps.insert(report.phases[2].steps.begin() + 1, empty);
   report.phases[2].step_count = 3;
@@ -448,10 +449,10 @@ TEST(LayerwiseJson, ComesBackAsItWas) {
 
 TEST(LayerwiseJson, TheContextComesBackWithoutOurPhases) {
   LayerReport report = report_of({phase("startup", {step(1, 5)})});
-  report.context["lamina"] = {{"ranks", 2}};
-  EXPECT_EQ(through_json(report).context, report.context);
-  report.context.erase("lamina");
-  EXPECT_EQ(through_json(report).context, report.context);
+  (*report.context)["lamina"] = {{"ranks", 2}};
+  EXPECT_EQ(*through_json(report).context, *report.context);
+  report.context->erase("lamina");
+  EXPECT_EQ(*through_json(report).context, *report.context);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "report/load/report_context.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "read_back.h"
 

@@ -1,6 +1,7 @@
 // Phases and their steps in the report, and streams of which pieces are missing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "read_back.h"
 
@@ -138,7 +139,7 @@ TEST(PhaseSteps, PhaseOfSeveralProcessesIsOne) {
 // ---- how many sequences a step runs
 
 std::string sequences(const ReadBack& result, size_t phase, size_t step) {
-  return result.report.phases.at(phase).steps.at(step).metadata.dump();
+  return result.report.phases.at(phase).steps.at(step).metadata->dump();
 }
 
 TEST(StepMetadata, SequencesAreThoseOfTheRangeThatOpenedTheStep) {
